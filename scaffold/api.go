@@ -151,7 +151,7 @@ func (o *APIOptions) resource(p *project.Project) (project.Resource, error) {
 		switch {
 		case other.Core:
 		case other.Group != r.Group && !p.MultiGroup:
-			return r, project.Usagef("the project has the group %q and no folders by group: write `multigroup: true` into PROJECT to add the group %q; what is there stays where it is", other.Group, r.Group)
+			return r, project.Usagef("the project has the group %q and no folders by group: run steer edit --multigroup first to add the group %q; what is there stays where it is", other.Group, r.Group)
 		case other.Group == r.Group && other.Kind == r.Kind && other.Version != r.Version && other.Controller:
 			r.Controller = false
 		}
@@ -159,13 +159,18 @@ func (o *APIOptions) resource(p *project.Project) (project.Resource, error) {
 	if err := o.likeOtherVersions(p, &r); err != nil {
 		return r, err
 	}
-	r.Path = path.Join(p.Repo, placesOf(p, r).apiDir())
+	r.Path = path.Join(p.Repo, places{p: p, r: r}.apiDir())
+	for _, other := range p.Resources {
+		if other.API != nil && other.Group == r.Group && other.Version == r.Version {
+			r.Path = other.Path // one package has all kinds of a version
+		}
+	}
 	return r, nil
 }
 
 // addTypes adds the types of a kind, their registration and a sample.
 func (c *command) addTypes(p *project.Project, r project.Resource) error {
-	at := placesOf(p, r)
+	at := c.placesOf(p, r)
 	v := at.values()
 	if text, err := c.read(at.groupVersion()); err != nil {
 		return err
@@ -183,8 +188,8 @@ func (c *command) addTypes(p *project.Project, r project.Resource) error {
 			return err
 		}
 	}
-	if text := c.pending[at.sample()]; text == nil {
-		if err := c.create(at.sample(), "sample.yaml", v); err != nil {
+	if text := c.pending[at.sample]; text == nil {
+		if err := c.create(at.sample, "sample.yaml", v); err != nil {
 			return err
 		}
 	}
@@ -218,7 +223,7 @@ func (c *command) storeFirstVersion(p *project.Project, r project.Resource) erro
 		if other.API == nil || other.Group != r.Group || other.Kind != r.Kind || other.Version == r.Version {
 			continue
 		}
-		name := placesOf(p, other).types()
+		name := c.placesOf(p, other).types()
 		text, err := c.read(name)
 		if err != nil {
 			return err
@@ -273,7 +278,7 @@ func (c *command) editMain(change func(s *gofile.File) error) error {
 
 // addController adds a controller of a kind, with its test.
 func (c *command) addController(p *project.Project, r project.Resource) error {
-	at := placesOf(p, r)
+	at := c.placesOf(p, r)
 	code, test := "controller.go", "controller_test.go"
 	if r.API == nil {
 		code, test = "controller_builtin.go", "controller_builtin_test.go"
@@ -299,6 +304,6 @@ func (c *command) addController(p *project.Project, r project.Resource) error {
 			c.note("%s: call SetupWithManager of %s in the setup of the operator", mainFile, at.reconciler())
 			return nil
 		}
-		return s.ImportAs(imported, path.Join(p.Repo, at.controllerDir()), p.Repo)
+		return s.ImportAs(imported, path.Join(p.Repo, at.controllerDir), p.Repo)
 	})
 }

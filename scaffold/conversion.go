@@ -57,7 +57,7 @@ func (o *WebhookOptions) spokes(p *project.Project, hub project.Resource) ([]pro
 
 // addConversion makes a version of a kind the hub, if it is not, and others its spokes.
 func (c *command) addConversion(p *project.Project, hub project.Resource, spokes []project.Resource) error {
-	at := placesOf(p, hub)
+	at := c.placesOf(p, hub)
 	if text, err := c.read(at.conversion()); err != nil {
 		return err
 	} else if text == nil {
@@ -99,7 +99,7 @@ func (c *command) addConversion(p *project.Project, hub project.Resource, spokes
 
 // addSpoke adds the methods of a version that is not the hub, and the version to the test.
 func (c *command) addSpoke(p *project.Project, hub, spoke project.Resource) error {
-	at := placesOf(p, spoke)
+	at := c.placesOf(p, spoke)
 	hubTypes, spokeTypes, err := c.typesOf(p, hub, spoke)
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func (c *command) addSpoke(p *project.Project, hub, spoke project.Resource) erro
 	if err := c.create(at.conversion(), "spoke.go", v); err != nil {
 		return err
 	}
-	test := placesOf(p, hub).conversionTest()
+	test := c.placesOf(p, hub).conversionTest()
 	return c.editIfThere(test, func(s *gofile.File) error {
 		call := s.Call(s.Syntax(), "client.NewScheme")
 		add := spoke.Alias() + ".AddToScheme"
@@ -129,7 +129,7 @@ func (c *command) addSpoke(p *project.Project, hub, spoke project.Resource) erro
 // typesOf reads the packages of two versions.
 func (c *command) typesOf(p *project.Project, hub, spoke project.Resource) (a, b gofile.Package, err error) {
 	for i, r := range []project.Resource{hub, spoke} {
-		dir := placesOf(p, r).apiDir()
+		dir := c.placesOf(p, r).apiDir()
 		files, err := c.goFiles(dir)
 		if err != nil {
 			return nil, nil, err
@@ -174,21 +174,25 @@ func assignments(kind string, from, to gofile.Package, fromVersion, toVersion, t
 
 // removeConversion removes the methods of a hub and its spokes.
 func (c *command) removeConversion(p *project.Project, hub project.Resource, spokes []string) error {
-	at := placesOf(p, hub)
+	at := c.placesOf(p, hub)
 	c.remove(at.conversion(), at.conversionTest())
 	if err := c.editIfThere(at.types(), func(s *gofile.File) error { return s.UnmarkType(hub.Kind, conversionMarker) }); err != nil {
 		return err
 	}
-	versions := []project.Resource{hub}
 	for _, r := range p.Resources {
 		if r.Group == hub.Group && r.Kind == hub.Kind && slices.Contains(spokes, r.Version) {
-			c.remove(placesOf(p, r).conversion())
-			versions = append(versions, r)
+			c.remove(c.placesOf(p, r).conversion())
 		}
 	}
-	return c.editIfThere(at.controllerTest(), func(s *gofile.File) error {
-		for _, r := range versions {
-			if r.Controller {
+	return nil
+}
+
+// dropTestSchemes takes the versions of a kind that have neither a controller nor webhooks
+// nor conversions out of the scheme of its controller's test.
+func (c *command) dropTestSchemes(p *project.Project, kind project.Resource) error {
+	return c.editIfThere(c.placesOf(p, kind).controllerTest(), func(s *gofile.File) error {
+		for _, r := range p.Resources {
+			if r.Group != kind.Group || r.Kind != kind.Kind || r.Controller || r.Webhooks != nil || p.HubOf(r) >= 0 {
 				continue
 			}
 			if _, err := s.RemoveElement("steer.Scheme", r.Alias()+".AddToScheme"); err != nil {

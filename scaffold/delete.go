@@ -34,8 +34,9 @@ type DeleteOptions struct {
 // errDryRun makes a command restore what it changed.
 var errDryRun = errors.New("scaffold: dry run")
 
-// DeleteAPI removes a version of a kind from a project: its types, its controller and
-// sample, and what was generated of them.
+// DeleteAPI removes a version of a kind from a project: its types and sample, and what was
+// generated of them. The controller goes with the last version; while there is another one,
+// it reconciles that.
 func DeleteAPI(ctx context.Context, o DeleteOptions) (*project.Report, error) {
 	return o.run(func(c *command) error { return o.deleteAPI(ctx, c) })
 }
@@ -72,14 +73,23 @@ func (o *DeleteOptions) deleteAPI(ctx context.Context, c *command) error {
 		return project.Usagef("%s has webhooks: remove them first with steer delete webhook --group %q --version %s --kind %s", o.GVK, o.Group, o.Version, o.Kind)
 	}
 	r := p.Resources[i]
-	for _, hub := range p.Resources {
-		if hub.Group == r.Group && hub.Kind == r.Kind && hub.Webhooks != nil && slices.Contains(hub.Webhooks.Spoke, r.Version) {
-			return project.Usagef("%s is converted to and from %s: remove that first with steer delete webhook --group %q --version %s --kind %s", o.GVK, hub.Version, o.Group, hub.Version, o.Kind)
-		}
+	if hub := p.HubOf(r); hub >= 0 {
+		version := p.Resources[hub].Version
+		return project.Usagef("%s is converted to and from %s: remove that first with steer delete webhook --group %q --version %s --kind %s", o.GVK, version, o.Group, version, o.Kind)
 	}
 	p.Resources = slices.Delete(p.Resources, i, i+1)
-	if r.Controller {
-		if err := c.removeController(p, r); err != nil {
+	others := versionsOf(p, r)
+	switch {
+	case r.Controller && len(others) > 0:
+		err = c.moveController(p, r, others[0])
+	case r.Controller:
+		err = c.removeController(p, r)
+	}
+	if err != nil {
+		return err
+	}
+	if len(others) > 1 {
+		if err := c.storeFirstVersion(p, r); err != nil {
 			return err
 		}
 	}
@@ -151,7 +161,7 @@ func (c *command) regenerate(ctx context.Context, p *project.Project) error {
 
 // removeController removes a controller and its test.
 func (c *command) removeController(p *project.Project, r project.Resource) error {
-	at := placesOf(p, r)
+	at := c.placesOf(p, r)
 	c.remove(at.controller(), at.controllerTest())
 	return c.editMain(func(s *gofile.File) error {
 		_, imported := at.controllerPackage()
@@ -162,14 +172,40 @@ func (c *command) removeController(p *project.Project, r project.Resource) error
 		if !found {
 			c.note("%s: remove the call of SetupWithManager of %s", mainFile, at.reconciler())
 		}
-		return s.DropImport(imported, path.Join(p.Repo, at.controllerDir()))
+		return s.DropImport(imported, path.Join(p.Repo, at.controllerDir))
 	})
+}
+
+// moveController makes a controller reconcile another version of its kind.
+func (c *command) moveController(p *project.Project, from, to project.Resource) error {
+	at := c.placesOf(p, from)
+	for _, name := range []string{at.controller(), at.controllerTest()} {
+		err := c.editIfThere(name, func(s *gofile.File) error {
+			found, err := s.RemoveElement("steer.Scheme", from.Alias()+".AddToScheme")
+			if err == nil && found {
+				_, err = s.AddElement("steer.Scheme", to.Alias()+".AddToScheme")
+			}
+			if err != nil {
+				return err
+			}
+			if err := s.ReplaceString(at.sample, c.placesOf(p, to).sample); err != nil {
+				return err
+			}
+			return s.Requalify(from.Path, to.Alias(), to.Path, p.Repo)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	p.Resources[p.Find(to.GVK())].Controller = true
+	c.note("%s reconciles %s now: change what the versions do not have in common", at.controller(), to.GVK())
+	return nil
 }
 
 // removeTypes removes the types of a kind, and the package with the last of them.
 func (c *command) removeTypes(p *project.Project, r project.Resource) error {
-	at := placesOf(p, r)
-	c.remove(at.types(), at.sample())
+	at := c.placesOf(p, r)
+	c.remove(at.types(), at.sample)
 	if err := c.unregisterTypes(at, p.Resources); err != nil {
 		return err
 	}
@@ -184,8 +220,7 @@ func (c *command) unregisterTypes(at places, left []project.Resource) error {
 		return nil
 	}
 	return c.edit(at.groupVersion(), func(s *gofile.File) error {
-		_, err := s.Unregister(at.r.Kind, at.r.Kind+"List")
-		return err
+		return s.Unregister(at.r.Kind, at.r.Kind+"List")
 	})
 }
 

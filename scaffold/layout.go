@@ -4,9 +4,12 @@
 package scaffold
 
 import (
+	"bytes"
 	"embed"
 	"fmt"
 	"path"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/steer-dev/steer/scaffold/project"
@@ -56,9 +59,47 @@ const (
 type places struct {
 	p *project.Project
 	r project.Resource
+
+	controllerDir, webhookDir, sample string
 }
 
-func placesOf(p *project.Project, r project.Resource) places { return places{p, r} }
+// The folders of a project with one group.
+const (
+	controllerDir = "internal/controller"
+	webhookDir    = "internal/webhook"
+)
+
+// placesOf are the places of a resource: in a project with several groups, folders by group,
+// except for files that are where a project with one group has them.
+func (c *command) placesOf(p *project.Project, r project.Resource) places {
+	pl := places{p: p, r: r}
+	var versions []string
+	for _, other := range append(p.Resources, r) {
+		if other.Group == r.Group && other.Kind == r.Kind && other.Path != "" {
+			versions = append(versions, strconv.Quote(other.Path))
+		}
+	}
+	code := pl.lower() + "_controller.go"
+	pl.controllerDir = path.Dir(c.place(path.Join(controllerDir, code), path.Join(pl.byGroup(controllerDir), code), versions...))
+	code = path.Join(r.Version, pl.lower()+"_webhook.go")
+	pl.webhookDir = path.Dir(c.place(path.Join(webhookDir, code), path.Join(pl.byGroup(webhookDir), code), strconv.Quote(r.Path)))
+	sample, prefix := r.Version+"_"+pl.lower()+".yaml", ""
+	if group := pl.byGroup(""); group != "" {
+		prefix = group + "_"
+	}
+	pl.sample = c.place(path.Join(sampleDir, sample), path.Join(sampleDir, prefix+sample), r.APIGroup()+"/"+r.Version)
+	return pl
+}
+
+// place is one of two files: the first one, if it is there and has one of some texts, and
+// the second one otherwise.
+func (c *command) place(plain, byGroup string, texts ...string) string {
+	text, err := c.read(plain)
+	if err == nil && slices.ContainsFunc(texts, func(s string) bool { return bytes.Contains(text, []byte(s)) }) {
+		return plain
+	}
+	return byGroup
+}
 
 // byGroup is a folder of the group's own, in a project with several groups.
 func (pl places) byGroup(dir string) string {
@@ -81,32 +122,22 @@ func (pl places) apiDir() string {
 func (pl places) types() string        { return path.Join(pl.apiDir(), pl.lower()+"_types.go") }
 func (pl places) groupVersion() string { return path.Join(pl.apiDir(), "groupversion_info.go") }
 
-func (pl places) controllerDir() string { return pl.byGroup("internal/controller") }
-
 func (pl places) controller() string {
-	return path.Join(pl.controllerDir(), pl.lower()+"_controller.go")
+	return path.Join(pl.controllerDir, pl.lower()+"_controller.go")
 }
 
 func (pl places) controllerTest() string {
-	return path.Join(pl.controllerDir(), pl.lower()+"_controller_test.go")
+	return path.Join(pl.controllerDir, pl.lower()+"_controller_test.go")
 }
 
 // controllerPackage is the name of the package of controllers, and the one that
 // cmd/main.go imports it under.
 func (pl places) controllerPackage() (name, imported string) {
-	if pl.p.MultiGroup && pl.r.Group != "" {
+	if pl.controllerDir != controllerDir {
 		name = project.GoName(pl.r.Group)
 		return name, name + "controller"
 	}
 	return "controller", "controller"
-}
-
-func (pl places) sample() string {
-	name := pl.r.Version + "_" + pl.lower() + ".yaml"
-	if pl.p.MultiGroup && pl.r.Group != "" {
-		name = pl.r.Group + "_" + name
-	}
-	return path.Join(sampleDir, name)
 }
 
 func (pl places) reconciler() string { return pl.r.Kind + "Reconciler" }
@@ -122,7 +153,8 @@ func (pl places) values() values {
 	return values{
 		"name": pl.p.Name, "kind": pl.r.Kind, "lower": pl.lower(), "plural": pl.r.PluralName(), "version": pl.r.Version,
 		"apigroup": group, "rbacgroup": rbac, "alias": pl.r.Alias(), "path": pl.r.Path, "package": name,
-		"reconciler": pl.reconciler(), "sample": pl.sample(), "resourcemarker": pl.resourceMarker(), "dashgroup": pl.dashGroup(), "definitions": "",
+		"reconciler": pl.reconciler(), "sample": pl.sample, "resourcemarker": pl.resourceMarker(), "dashgroup": pl.dashGroup(), "definitions": "",
+		"webhookname": pl.webhookName(),
 	}
 }
 

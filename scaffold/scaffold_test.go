@@ -151,6 +151,8 @@ func TestProjectPassesItsOwnTests(t *testing.T) {
 	create(t, APIOptions{Dir: dir, GVK: guestbook("v2")})
 	createWebhook(t, WebhookOptions{Dir: dir, GVK: guestbook("v2"), Conversion: true})
 	create(t, APIOptions{Dir: dir, GVK: kindOf("webapp", "v1", "Policy"), ClusterScoped: true, Plural: "rulebooks"})
+	create(t, APIOptions{Dir: dir, GVK: kindOf("webapp", "v2", "Policy")})
+	createWebhook(t, WebhookOptions{Dir: dir, GVK: kindOf("webapp", "v2", "Policy"), Defaulting: true})
 	create(t, APIOptions{Dir: dir, GVK: kindOf("apps", "v1", "Deployment"), NoResource: true})
 	createWebhook(t, WebhookOptions{Dir: dir, GVK: kindOf("core", "v1", "Pod"), Defaulting: true, Validation: true})
 	program(t, dir, "go", "vet", "./...")
@@ -188,53 +190,6 @@ func addFields(t *testing.T, dir string) {
 		write(t, dir, file, strings.Replace(text, edit[0], edit[1], 1))
 	}
 	write(t, dir, "api/v1/size.go", "package v1\n\n// Size of a book.\n// +kubebuilder:validation:Enum=Small;Large\ntype Size string\n\n// Small is the default.\nconst Small Size = \"Small\"\n")
-}
-
-// TestAFurtherVersionBeginsWithTheFieldsOfTheLast adds versions to a kind that was edited.
-func TestAFurtherVersionBeginsWithTheFieldsOfTheLast(t *testing.T) {
-	t.Parallel()
-	dir := newProject(t)
-	create(t, APIOptions{Dir: dir, GVK: guestbook("v1"), Plural: "books", ClusterScoped: true, NoGenerate: true})
-	addFields(t, dir)
-	create(t, APIOptions{Dir: dir, GVK: guestbook("v2"), NoGenerate: true})
-	now := tree(t, dir)
-	types := now["api/v2/guestbook_types.go"]
-	for _, want := range []string{"package v2\n", "\tSize Size `json:\"size\"`\n", "\tUntil *metav1.Time ", "\ntype Size string\n", "\nconst Small Size = ", "+kubebuilder:resource:path=books,scope=Cluster\n"} {
-		if strings.Count(types, want) != 1 {
-			t.Errorf("v2 has not %q once:\n%s", want, types)
-		}
-	}
-	const stored = "+kubebuilder:storageversion"
-	if strings.Contains(types, stored) || strings.Count(now["api/v1/guestbook_types.go"], stored) != 1 {
-		t.Errorf("v1 is not the version that is stored: v2 is\n%s", types)
-	}
-	if text := now["config/samples/v2_guestbook.yaml"]; text != strings.Replace(now["config/samples/v1_guestbook.yaml"], "/v1\n", "/v2\n", 1) {
-		t.Errorf("the sample is not that of v1:\n%s", text)
-	}
-	p, err := project.Read(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r := p.Resources[p.Find(guestbook("v2"))]; r.Plural != "books" || r.API.Namespaced {
-		t.Errorf("PROJECT has %+v", r)
-	}
-	write(t, dir, "api/v2/guestbook_types.go", strings.Replace(types, "\tUntil *", "\tEnd *", 1))
-	createWebhook(t, WebhookOptions{Dir: dir, GVK: guestbook("v1"), Conversion: true, NoGenerate: true})
-	text := tree(t, dir)["api/v2/guestbook_conversion.go"]
-	for _, want := range []string{
-		"dst.Spec.Size = webappv1.Size(src.Spec.Size)", "dst.Spec.Size = Size(src.Spec.Size)", "dst.Spec.Foo = src.Spec.Foo",
-		"// v1 has no Spec.End: convert it here", "// v2 has no Spec.Until: convert it here",
-	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("the conversion has no %q:\n%s", want, text)
-		}
-	}
-	for want, o := range map[string]APIOptions{"--plural is \"tomes\"": {Plural: "tomes"}} {
-		o.Dir, o.GVK, o.NoGenerate = dir, guestbook("v3"), true
-		if _, err := CreateAPI(t.Context(), o); !errors.Is(err, project.ErrUsage) || !strings.Contains(err.Error(), want) {
-			t.Errorf("want a line with %q, got %v", want, err)
-		}
-	}
 }
 
 // TestDeletionsLeaveWhatWasThere adds kinds of all sorts and deletes them again.
@@ -389,6 +344,34 @@ func TestEditsAfterAKillAreNotUndone(t *testing.T) {
 	}
 }
 
+// TestFilesOfOtherProgramsOutliveAKill: a folder that a command made is left with what
+// another program, such as steer dev, has written to it.
+func TestFilesOfOtherProgramsOutliveAKill(t *testing.T) {
+	t.Parallel()
+	dir := newProject(t)
+	const other = "api/v1/zz_generated.deepcopy.go"
+	for n := 20; ; n++ {
+		killed, err := killedAt(n, func(step func()) error {
+			_, err := CreateAPI(t.Context(), APIOptions{Dir: dir, GVK: guestbook("v1"), NoGenerate: true, step: step})
+			return err
+		})
+		if !killed || err != nil {
+			t.Fatal(killed, err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "api", "v1")); err == nil {
+			break
+		}
+	}
+	write(t, dir, other, "package v1\n")
+	report := create(t, APIOptions{Dir: dir, GVK: guestbook("v2"), NoGenerate: true})
+	if now := tree(t, dir); report.Restored == 0 || now[other] == "" || now["api/v1/guestbook_types.go"] != "" {
+		t.Errorf("%d files restored, and there are now %v", report.Restored, slices.Sorted(maps.Keys(now)))
+	}
+	if Interrupted(dir) {
+		t.Error("the journal is left")
+	}
+}
+
 // TestCommandsThatFailLeaveTheTreeAsItWas fails where files are half-written already.
 func TestCommandsThatFailLeaveTheTreeAsItWas(t *testing.T) {
 	t.Parallel()
@@ -526,47 +509,6 @@ func TestDeletionNeedsACopyInGit(t *testing.T) {
 	}
 }
 
-// TestConversionTakesFurtherVersionsOver adds a version to a conversion that was edited.
-func TestConversionTakesFurtherVersionsOver(t *testing.T) {
-	t.Parallel()
-	dir := newProject(t)
-	create(t, APIOptions{Dir: dir, GVK: guestbook("v1"), NoGenerate: true})
-	create(t, APIOptions{Dir: dir, GVK: guestbook("v2"), NoGenerate: true})
-	o := WebhookOptions{Dir: dir, GVK: guestbook("v2"), Conversion: true, NoGenerate: true}
-	createWebhook(t, o)
-	const spoke, edit = "api/v1/guestbook_conversion.go", "\t// mine\n\treturn nil\n"
-	write(t, dir, spoke, strings.Replace(tree(t, dir)[spoke], "\treturn nil\n", edit, 1))
-
-	create(t, APIOptions{Dir: dir, GVK: guestbook("v3"), NoGenerate: true})
-	createWebhook(t, o)
-	now := tree(t, dir)
-	if !strings.Contains(now[spoke], edit) {
-		t.Errorf("the edit is gone:\n%s", now[spoke])
-	}
-	if text := now["api/v3/guestbook_conversion.go"]; !strings.Contains(text, "dst.Spec.Foo = src.Spec.Foo") {
-		t.Errorf("v3 is not converted:\n%s", text)
-	}
-	if text := now["api/v2/guestbook_conversion_test.go"]; !strings.Contains(text, "webappv2.AddToScheme, webappv1.AddToScheme, webappv3.AddToScheme") {
-		t.Errorf("the test does not have all versions:\n%s", text)
-	}
-	if text := now["api/v2/guestbook_types.go"]; strings.Count(text, conversionMarker) != 1 {
-		t.Errorf("the hub is not marked once:\n%s", text)
-	}
-	for want, change := range map[string]func(*WebhookOptions){
-		"is converted to and from these versions already": func(*WebhookOptions) {},
-		"convert to and from v2 already":                  func(o *WebhookOptions) { o.Version = "v3" },
-	} {
-		o := o
-		change(&o)
-		if _, err := CreateWebhook(t.Context(), o); !errors.Is(err, project.ErrUsage) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", want, err)
-		}
-	}
-	if _, err := DeleteAPI(t.Context(), DeleteOptions{Dir: dir, GVK: guestbook("v1"), Force: true}); !errors.Is(err, project.ErrUsage) || !strings.Contains(err.Error(), "steer delete webhook") {
-		t.Errorf("a version that is converted is deleted: %v", err)
-	}
-}
-
 // TestBadInputIsOneLine has every mistake that a command line can hold.
 func TestBadInputIsOneLine(t *testing.T) {
 	t.Parallel()
@@ -615,7 +557,7 @@ func TestBadInputIsOneLine(t *testing.T) {
 		"--group \"Web\"":                     api(func(o *APIOptions) { o.Group = "Web" }),
 		"--group \"../web\"":                  api(func(o *APIOptions) { o.Group = "../web" }),
 		"--plural \"Books\"":                  api(func(o *APIOptions) { o.Plural = "Books" }),
-		"multigroup: true":                    api(func(o *APIOptions) { o.Group = "ship" }),
+		"steer edit --multigroup":             api(func(o *APIOptions) { o.Group = "ship" }),
 		"PROJECT has webapp/v1 Guestbook":     api(func(o *APIOptions) { o.Version = "v1" }),
 		"webapp/v1 Guestbook has a controller": api(func(o *APIOptions) {
 			o.Version, o.NoResource = "v1", true

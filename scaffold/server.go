@@ -108,7 +108,7 @@ func (o *ServerOptions) resource(p *project.Project) (project.Resource, error) {
 
 // addServedTypes adds the types of a kind, whose definition goes to the server.
 func (c *command) addServedTypes(p *project.Project, r project.Resource) error {
-	at := placesOf(p, r)
+	at := c.placesOf(p, r)
 	v := at.values()
 	v["definitions"] = "// +steer:definitions=" + definitionDir + "\n"
 	if err := c.create(at.types(), "types.go", v); err != nil {
@@ -206,7 +206,7 @@ func (o *DeleteOptions) deleteServer(ctx context.Context, c *command) error {
 	}
 	r := p.Served[i]
 	p.Served = slices.Delete(p.Served, i, i+1)
-	at := placesOf(p, r)
+	at := c.placesOf(p, r)
 	c.remove(at.types())
 	if err := c.unregisterTypes(at, p.Served); err != nil {
 		return err

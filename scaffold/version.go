@@ -57,7 +57,7 @@ func (c *command) copyVersion(p *project.Project, r project.Resource) (bool, err
 	if len(others) == 0 {
 		return false, nil
 	}
-	from, to := placesOf(p, others[0]), placesOf(p, r)
+	from, to := c.placesOf(p, others[0]), c.placesOf(p, r)
 	sources, err := c.goFiles(from.apiDir())
 	if err != nil {
 		return false, err
@@ -73,12 +73,12 @@ func (c *command) copyVersion(p *project.Project, r project.Resource) (bool, err
 	if err := c.createText(to.types(), text); err != nil {
 		return false, err
 	}
-	sample, err := c.read(from.sample())
+	sample, err := c.read(from.sample)
 	if err != nil || sample == nil {
 		return true, err
 	}
 	was := regexp.MustCompile(`(?m)^(apiVersion:\s*)["']?` + regexp.QuoteMeta(others[0].APIGroup()+"/"+others[0].Version) + `["']?[ \t]*$`)
-	return true, c.createText(to.sample(), was.ReplaceAll(sample, []byte("${1}"+r.APIGroup()+"/"+r.Version)))
+	return true, c.createText(to.sample, was.ReplaceAll(sample, []byte("${1}"+r.APIGroup()+"/"+r.Version)))
 }
 
 // goFiles are the files of a package as they will be, without tests, generated files and

@@ -4,6 +4,7 @@
 package scaffold
 
 import (
+	"cmp"
 	"context"
 	"go/ast"
 	"path"
@@ -138,7 +139,7 @@ func (o *WebhookOptions) resource(p *project.Project) (int, error) {
 
 // addWebhook adds one webhook to the file of those of its kind, which it makes.
 func (c *command) addWebhook(p *project.Project, r project.Resource, anew bool, template, call string) error {
-	at := placesOf(p, r)
+	at := c.placesOf(p, r)
 	if err := c.extend(at.webhook(), anew, "webhook.go", template, at.values()); err != nil {
 		return err
 	}
@@ -198,7 +199,7 @@ const installed = `Webhooks: []string{"config/webhook"}`
 // setUpWebhooks makes the operator add the webhooks of a kind, that of the controller's
 // test as well.
 func (c *command) setUpWebhooks(p *project.Project, r project.Resource) error {
-	at := placesOf(p, r)
+	at := c.placesOf(p, r)
 	imported := at.webhookImport()
 	function := imported + ".Setup" + r.Kind + "WebhookWithManager"
 	add := func(file string) func(s *gofile.File) error {
@@ -214,7 +215,7 @@ func (c *command) setUpWebhooks(p *project.Project, r project.Resource) error {
 				c.note("%s: call %s in the setup of the operator", file, function)
 				return nil
 			}
-			return s.ImportAs(imported, path.Join(p.Repo, at.webhookDir()), p.Repo)
+			return s.ImportAs(imported, path.Join(p.Repo, at.webhookDir), p.Repo)
 		}
 	}
 	if text, err := c.read(at.controllerTest()); err != nil {
@@ -223,6 +224,13 @@ func (c *command) setUpWebhooks(p *project.Project, r project.Resource) error {
 		err := c.edit(at.controllerTest(), func(s *gofile.File) error {
 			if err := add(at.controllerTest())(s); err != nil {
 				return err
+			}
+			if found, err := s.AddElement("steer.Scheme", r.Alias()+".AddToScheme"); err != nil {
+				return err
+			} else if found {
+				if err := s.ImportAs(r.Alias(), r.Path, p.Repo); err != nil {
+					return err
+				}
 			}
 			if !r.Webhooks.Defaulting && !r.Webhooks.Validation {
 				return nil // a conversion is part of the definition
@@ -252,16 +260,22 @@ func (o *DeleteOptions) deleteWebhook(ctx context.Context, c *command) error {
 		return project.Usagef("PROJECT has no webhooks of %s", o.GVK)
 	}
 	r := p.Resources[i]
-	at := placesOf(p, r)
+	at := c.placesOf(p, r)
+	p.Resources[i].Webhooks = nil
 	if r.Webhooks.Conversion {
 		if err := c.removeConversion(p, r, r.Webhooks.Spoke); err != nil {
 			return err
 		}
 	}
-	p.Resources[i].Webhooks = nil
+	if err := c.dropTestSchemes(p, r); err != nil {
+		return err
+	}
 	alone := r.API == nil && !r.Controller // a kind of k8s.io/api with nothing else
 	if alone {
 		p.Resources = slices.Delete(p.Resources, i, i+1)
+	}
+	if text, err := c.read(at.webhook()); err == nil && text == nil {
+		c.note("there is no %s: remove the webhooks of %s from the file that has them", at.webhook(), r.GVK())
 	}
 	c.remove(at.webhook())
 	imported := at.webhookImport()
@@ -275,7 +289,7 @@ func (o *DeleteOptions) deleteWebhook(ctx context.Context, c *command) error {
 			if !found && s.Call(s.Syntax(), function) != nil {
 				c.note("%s: remove the call of %s", file, function)
 			}
-			return s.DropImport(imported, path.Join(p.Repo, at.webhookDir()))
+			return s.DropImport(imported, path.Join(p.Repo, at.webhookDir))
 		}
 	}
 	if text, err := c.read(at.controllerTest()); err != nil {
@@ -302,20 +316,26 @@ func (o *DeleteOptions) deleteWebhook(ctx context.Context, c *command) error {
 	return o.finish(ctx, c, p)
 }
 
-func (pl places) webhookDir() string {
-	return path.Join(pl.byGroup("internal/webhook"), pl.r.Version)
-}
-
-func (pl places) webhook() string {
-	return path.Join(pl.webhookDir(), pl.lower()+"_webhook.go")
-}
+func (pl places) webhook() string { return path.Join(pl.webhookDir, pl.lower()+"_webhook.go") }
 
 // webhookImport is the name under which cmd/main.go imports the webhooks.
 func (pl places) webhookImport() string {
-	if pl.p.MultiGroup && pl.r.Group != "" {
+	if path.Dir(pl.webhookDir) != webhookDir {
 		return "webhook" + project.GoName(pl.r.Group) + pl.r.Version
 	}
 	return "webhook" + pl.r.Version
+}
+
+// webhookName is the name of a webhook after its first letter: the one that kubebuilder gives,
+// if no kind of another group has it.
+func (pl places) webhookName() string {
+	name := pl.lower() + "-" + pl.r.Version
+	for _, other := range pl.p.Resources {
+		if other.Group != pl.r.Group && other.Kind == pl.r.Kind && other.Version == pl.r.Version && other.Webhooks != nil {
+			return name + "-" + cmp.Or(pl.dashGroup(), "core") + ".kb.io"
+		}
+	}
+	return name + ".kb.io"
 }
 
 // dashGroup is the API group as the paths of webhooks have it.

@@ -83,6 +83,7 @@ func newRootCommand() *cobra.Command {
 	return command.Group(root,
 		scaffolding.NewInit(),
 		scaffolding.NewCreate(),
+		scaffolding.NewEdit(),
 		scaffolding.NewDelete(),
 		scaffolding.NewAdopt(),
 		up.New(nil),

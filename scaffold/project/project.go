@@ -113,6 +113,14 @@ func (p *Project) Find(gvk GVK) int { return find(p.Resources, gvk) }
 // not have it.
 func (p *Project) FindServed(gvk GVK) int { return find(p.Served, gvk) }
 
+// HubOf is the index of the version that a version of a kind is converted to and from, -1 if
+// there is none.
+func (p *Project) HubOf(r Resource) int {
+	return slices.IndexFunc(p.Resources, func(hub Resource) bool {
+		return hub.Group == r.Group && hub.Kind == r.Kind && hub.Webhooks != nil && slices.Contains(hub.Webhooks.Spoke, r.Version)
+	})
+}
+
 func find(resources []Resource, gvk GVK) int {
 	return slices.IndexFunc(resources, func(r Resource) bool { return r.GVK() == gvk })
 }
@@ -183,6 +191,8 @@ func projectKeys() []string {
 	return []string{"domain", "layout", "multigroup", "projectName", "repo", "resources", "served", "version"}
 }
 
+func apiKeys() []string { return []string{"crdVersion", "namespaced"} }
+
 func resourceKeys() []string {
 	return []string{"api", "controller", "core", "domain", "group", "kind", "path", "plural", "version", "webhooks"}
 }
@@ -210,7 +220,9 @@ func merge(old, now *yaml.Node, known []string) {
 			mergeResources(old.Content[at+1], now.Content[value+1])
 		case key == "webhooks":
 			merge(old.Content[at+1], now.Content[value+1], webhookKeys())
-		case key != "api": // is never changed
+		case key == "api":
+			merge(old.Content[at+1], now.Content[value+1], apiKeys())
+		default:
 			comment := old.Content[at+1].LineComment
 			if old.Content[at+1].Value != now.Content[value+1].Value || now.Content[value+1].Kind != yaml.ScalarNode {
 				old.Content[at+1] = now.Content[value+1]

@@ -52,10 +52,11 @@ func TestProjectKeepsWhatItDoesNotKnow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.Resources[0].API.Namespaced = false
 	p.Resources[0].Controller = false
 	p.Resources[0].Webhooks.Validation = true
 	p.Resources = append(p.Resources, Resource{Group: "webapp", Kind: "Policy", Version: "v1", API: &API{CRDVersion: "v1"}})
-	want := strings.Replace(others, "  controller: true\n", "", 1)
+	want := strings.Replace(others, "    namespaced: true\n  controller: true\n", "", 1)
 	want = strings.Replace(want, "    webhookVersion: v1\n", `    validation: true
     webhookVersion: v1
 - api:

@@ -107,6 +107,44 @@ func (s *File) ImportAs(name, path, module string) error {
 	return s.splice(at, at, "\n\nimport (\n"+line+"\n)")
 }
 
+// Requalify makes the file use a package in place of another one: its import and all names
+// that have it in front.
+func (s *File) Requalify(from, name, path, module string) error {
+	i := slices.IndexFunc(s.file.Imports, func(spec *ast.ImportSpec) bool { return spec.Path.Value == strconv.Quote(from) })
+	if i < 0 {
+		return nil
+	}
+	old := from[strings.LastIndex(from, "/")+1:]
+	if spec := s.file.Imports[i]; spec.Name != nil {
+		old = spec.Name.Name
+	}
+	var uses []*ast.Ident
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		if sel, ok := n.(*ast.SelectorExpr); ok {
+			if id, ok := sel.X.(*ast.Ident); ok && id.Name == old {
+				uses = append(uses, id)
+			}
+		}
+		return true
+	})
+	text := s.text
+	for _, id := range slices.Backward(uses) {
+		text = slices.Concat(text[:s.offset(id.Pos())], []byte(name), text[s.offset(id.End()):])
+	}
+	if err := s.Set(text); err != nil {
+		return err
+	}
+	if err := s.ImportAs(name, path, module); err != nil {
+		return err
+	}
+	return s.DropImport(old, from)
+}
+
+// ReplaceString replaces a string literal everywhere.
+func (s *File) ReplaceString(from, to string) error {
+	return s.Set(bytes.ReplaceAll(s.text, []byte(strconv.Quote(from)), []byte(strconv.Quote(to))))
+}
+
 // lineEnd is the offset of the end of the line that a node ends on.
 func (s *File) lineEnd(n ast.Node) int {
 	end := s.offset(n.End())
@@ -323,49 +361,4 @@ func (s *File) Function(name string) *ast.FuncDecl {
 		}
 	}
 	return nil
-}
-
-// Field is a field of a struct type.
-type Field struct {
-	Name, Type string
-	// Local: its type is, or has a part, of the same package.
-	Local bool
-}
-
-// fields are those of a struct type of the file, without embedded ones; nil if there is
-// no such type.
-func (s *File) fields(typ string) (out []Field) {
-	for _, decl := range s.file.Decls {
-		gen, ok := decl.(*ast.GenDecl)
-		if !ok || gen.Tok != token.TYPE {
-			continue
-		}
-		for _, spec := range gen.Specs {
-			spec := spec.(*ast.TypeSpec)
-			body, ok := spec.Type.(*ast.StructType)
-			if !ok || spec.Name.Name != typ {
-				continue
-			}
-			for _, f := range body.Fields.List {
-				for _, name := range f.Names {
-					out = append(out, Field{name.Name, s.Text(f.Type), isLocal(f.Type)})
-				}
-			}
-		}
-	}
-	return out
-}
-
-// isLocal reports whether a type has a name without a package that is not one of Go's own.
-func isLocal(typ ast.Expr) (local bool) {
-	ast.Inspect(typ, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.SelectorExpr:
-			return false
-		case *ast.Ident:
-			local = local || ast.IsExported(n.Name)
-		}
-		return true
-	})
-	return local
 }

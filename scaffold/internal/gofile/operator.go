@@ -140,22 +140,19 @@ func (s *File) Register(kinds ...string) (bool, error) {
 	return true, nil
 }
 
-// Unregister undoes it. left is how many types are still registered.
-func (s *File) Unregister(kinds ...string) (left int, err error) {
+// Unregister undoes it.
+func (s *File) Unregister(kinds ...string) error {
 	for _, kind := range kinds {
 		call := s.Call(s.file, ".AddKnownTypes")
 		if call == nil {
-			return 0, nil
+			return nil
 		}
 		i := slices.IndexFunc(call.Args, func(e ast.Expr) bool { return s.Text(e) == "&"+kind+"{}" })
 		if i >= 0 {
 			if err := s.RemoveFrom(call.Args[i]); err != nil {
-				return 0, err
+				return err
 			}
 		}
 	}
-	if call := s.Call(s.file, ".AddKnownTypes"); call != nil {
-		left = len(call.Args) - 1 // the first is the group and version
-	}
-	return left, nil
+	return nil
 }

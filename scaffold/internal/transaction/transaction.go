@@ -251,7 +251,11 @@ func (t *Transaction) rollback() error {
 		}
 	}
 	for _, dir := range slices.Backward(t.dirs) {
-		if err := t.do(func() error { return os.Remove(t.file(dir)) }); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		entries, err := os.ReadDir(t.file(dir))
+		if errors.Is(err, fs.ErrNotExist) || len(entries) > 0 { // another program's file is in it
+			continue
+		}
+		if err := t.do(func() error { return os.Remove(t.file(dir)) }); err != nil {
 			return err
 		}
 	}

@@ -66,6 +66,28 @@ func NewCreate() *cobra.Command {
 	return command.Group(&cobra.Command{Use: "create", Short: "Add to a project"}, newCreateAPICommand(), newCreateWebhookCommand(), newCreateServerCommand())
 }
 
+// NewEdit returns the command edit.
+func NewEdit() *cobra.Command {
+	var o scaffold.EditOptions
+	cmd := &cobra.Command{
+		Use:   "edit",
+		Short: "Change what a project was made with",
+		Long: `With --multigroup, files of kinds that are added go to folders by API group, and the
+project may have several groups. Files that are there stay where they are, and all commands
+find them there; who moves those of a kind changes its path in PROJECT.`,
+		Example: `  steer edit --multigroup`,
+		Args:    command.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("multigroup") {
+				return command.Usage("edit: nothing to change: give --multigroup")
+			}
+			return change(cmd, "changing the project", scaffold.Edit, o, "")
+		},
+	}
+	cmd.Flags().BoolVar(&o.MultiGroup, "multigroup", false, "give every API group that is added folders of its own")
+	return cmd
+}
+
 // NewDelete returns the command delete.
 func NewDelete() *cobra.Command {
 	return command.Group(&cobra.Command{Use: "delete", Short: "Remove from a project"}, newDeleteAPICommand(), newDeleteWebhookCommand(), newDeleteServerCommand())
@@ -174,9 +196,10 @@ with contents that git does not have are removed with --force only.`)
 }
 
 func newDeleteAPICommand() *cobra.Command {
-	return newDeletion(scaffold.DeleteAPI, "api", "Remove a version of a kind, with its controller",
-		`Removes types, controller, test, sample and generated files of a kind. Files with
-contents that git does not have are removed with --force only.`)
+	return newDeletion(scaffold.DeleteAPI, "api", "Remove a version of a kind, with the last one also the controller",
+		`Removes types, sample and generated files of a version of a kind, and with the last version
+the controller and its test; while there is another one, they are changed to reconcile that.
+Files with contents that git does not have are removed with --force only.`)
 }
 
 // newDeletion is a command that removes a part of a kind.
