@@ -65,14 +65,19 @@ func (a *advice) line(text string) {
 // longLine is where a line is cut.
 const longLine = 64 << 10
 
-// lines gives complete lines, without their ends, to a function.
+// lines gives complete lines, without their ends, to a function, one at a time. It is safe
+// for concurrent use.
 type lines struct {
-	to   func(line string)
+	to func(line string)
+
+	mu   sync.Mutex
 	rest []byte
 }
 
 // Write implements io.Writer.
 func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.rest = append(l.rest, p...)
 	for {
 		line, rest, found := bytes.Cut(l.rest, []byte("\n"))
