@@ -119,8 +119,8 @@ func (s *Sources) Coverage(used Used) (seen, all int) {
 	return seen, len(given)
 }
 
-// needed reports whether a right is declared or used. An informer lists and watches,
-// and reads beside it get: one of the three stands for all.
+// needed reports whether a right is declared or used, or may be. An informer lists and
+// watches, and reads beside it get: one of the three stands for all.
 func (s *Sources) needed(right Right, used Used) bool {
 	verbs := []string{"get", "list", "watch"}
 	if !slices.Contains(verbs, right.Verb) {
@@ -129,7 +129,7 @@ func (s *Sources) needed(right Right, used Used) bool {
 	for _, verb := range verbs {
 		right.Verb = verb
 		_, declared := s.declared[right]
-		if _, seen := used[right]; seen || declared {
+		if _, seen := used[right]; seen || declared || s.open[verb] {
 			return true
 		}
 	}

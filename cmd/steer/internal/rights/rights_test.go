@@ -41,11 +41,15 @@ var _ = controller.Owns[*appsv1.Deployment]
 // read reads a project whose reconciler has one more marker.
 func read(t *testing.T, marker string) *Sources {
 	t.Helper()
+	return readFiles(t, map[string]string{"internal/controller/guestbook_controller.go": strings.Replace(code, "MARKER", marker, 1)})
+}
+
+// readFiles reads a project with these files.
+func readFiles(t *testing.T, files map[string]string) *Sources {
+	t.Helper()
 	dir := t.TempDir()
-	for name, text := range map[string]string{
-		"go.mod": "module example.com/guestbook\n\ngo 1.26.0\n",
-		"internal/controller/guestbook_controller.go": strings.Replace(code, "MARKER", marker, 1),
-	} {
+	files["go.mod"] = "module example.com/guestbook\n\ngo 1.26.0\n"
+	for name, text := range files {
 		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -98,6 +102,125 @@ func TestFindingsNameWhatMarkersLackAndWhatNothingNeeds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if got := lines(read(t, test.marker).Findings(test.used)); got != test.want {
+				t.Errorf("got:\n%s\nwant:\n%s", got, test.want)
+			}
+		})
+	}
+}
+
+// TestCodeDeclaresWhatItNeeds in each form that the functions of the package controller
+// are called in; the function of a handler may be in another file or package.
+func TestCodeDeclaresWhatItNeeds(t *testing.T) {
+	t.Parallel()
+	const setup = `package controller
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/steer-dev/steer/controller"
+
+	"example.com/guestbook/internal/maps"
+)
+
+`
+	const inferred = `package controller
+
+import (
+	"context"
+
+	core "k8s.io/api/core/v1"
+
+	"github.com/steer-dev/steer/controller"
+)
+
+func (r *GuestbookReconciler) all(_ context.Context, _ *core.Node) []controller.Request { return nil }
+
+func services(_ context.Context, _ *core.Service) []controller.Request { return nil }
+
+func (r *GuestbookReconciler) Cleanup(_ context.Context, _ *core.Secret) (controller.FinalizerResult, error) {
+	return controller.Finalized(), nil
+}
+`
+	const maps = `package maps
+
+import (
+	"context"
+
+	core "k8s.io/api/core/v1"
+
+	"github.com/steer-dev/steer/controller"
+)
+
+func Nodes(_ context.Context, _ *core.Node) []controller.Request { return nil }
+
+func (m Mapper) Pods(_ context.Context, _ *core.Pod) []controller.Request { return nil }
+
+// all is in another package than the one that is asked for.
+func (m Mapper) all(_ context.Context, _ *core.Pod) []controller.Request { return nil }
+`
+	for code, want := range map[string]string{
+		"var _ = controller.Owns[*appsv1.Deployment]()":                                                              "list;watch deployments (apps)",
+		"var _ = controller.References[*corev1.Secret](names)":                                                       "list;watch secrets",
+		"var _ = controller.References[*corev1.Secret, *appsv1.Deployment](names)":                                   "list;watch secrets",
+		"type r struct{ pods controller.Children[*corev1.Pod] }":                                                     "create;delete;get;patch pods",
+		"var _ = controller.Watches(controller.Map(r.all))":                                                          "list;watch nodes",
+		"var _ = controller.Watches(controller.Map(services))":                                                       "list;watch services",
+		"var _ = controller.Watches(controller.Map(maps.Nodes))":                                                     "list;watch nodes",
+		"var _ = controller.Watches(controller.Map(mapper.Pods))":                                                    "list;watch pods",
+		"var _ = controller.Watches(controller.Map(func(context.Context, *corev1.Pod) []string { return nil }))":     "list;watch pods",
+		"var _ = controller.Watches(controller.Map(func(_ context.Context, p *corev1.Pod) []string { return nil }))": "list;watch pods",
+		"var _ = controller.Watches(controller.Map[*corev1.Pod](anything))":                                          "list;watch pods",
+		"var _ = controller.Watches(controller.Map[*corev1.Pod, string](anything))":                                  "list;watch pods",
+		"var _ = controller.Watches[*corev1.Node](anything)":                                                         "list;watch nodes",
+		"var _ = controller.Watches(controller.Self[*corev1.Pod]())":                                                 "list;watch pods",
+		"var _ = controller.Finalizer(\"a\", r.Cleanup)":                                                             "patch secrets",
+		"var _ = controller.Finalizer[*corev1.Pod](\"a\", anything)":                                                 "patch pods",
+	} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			s := readFiles(t, map[string]string{"internal/controller/setup.go": setup + code, "internal/controller/more.go": inferred, "internal/maps/maps.go": maps})
+			got := lines(s.Findings(nil))
+			if !strings.HasPrefix(got, "setup.go:12: the code declares to need "+want+"; add") || strings.Contains(got, "\n") {
+				t.Errorf("got:\n%s\nwant: %s", got, want)
+			}
+			if len(s.open) > 0 {
+				t.Errorf("the kind is not known, and %v may be used on any", s.open)
+			}
+		})
+	}
+}
+
+// TestWhatChildrenNeedIsNeverToBeRemoved although no test used it.
+func TestWhatChildrenNeedIsNeverToBeRemoved(t *testing.T) {
+	t.Parallel()
+	const reconciler = `package controller
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"example.com/other/v1"
+
+	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/controller"
+)
+
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;patch;update;delete
+
+type Reconciler struct {
+	`
+	const update = "more.go:12: no test used update pods, and the code does not declare it; remove it, or test what needs it"
+	for name, test := range map[string]struct{ code, want string }{
+		"of one kind":              {"controller.Children[*corev1.Pod]", update},
+		"a mixed set":              {"controller.Children[client.Object]", update},
+		"of a kind of others":      {"controller.Children[*v1.Other]", update},
+		"a watch that is not read": {"_ [len(controller.Watches(handler))]int", "more.go:12: no test used create;patch;update;delete pods, and the code does not declare it; remove it, or test what needs it"},
+		"without children":         {"int", "more.go:12: no test used get;list;watch;create;patch;update;delete pods, and the code does not declare it; remove it, or test what needs it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := readFiles(t, map[string]string{"internal/controller/more.go": reconciler + test.code + "\n}\n"})
+			if got := lines(s.Findings(Used{})); got != test.want {
 				t.Errorf("got:\n%s\nwant:\n%s", got, test.want)
 			}
 		})

@@ -13,7 +13,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -33,6 +32,12 @@ type Sources struct {
 	// reconcilers are where a marker of the reconciler of a kind belongs; "" is the first
 	// of all.
 	reconcilers map[string]token.Position
+	// open are verbs that the code may use on kinds which the sources do not name.
+	open map[string]bool
+
+	functions map[string][]parameter // by package path and name
+	methods   map[string][]parameter // by name
+	inferred  []inference
 }
 
 // declaration is what the code says about a right.
@@ -53,8 +58,11 @@ func Read(ctx context.Context, dir string, p *project.Project) (*Sources, error)
 	if err != nil {
 		return nil, err
 	}
-	s := &Sources{dir: dir, project: p, markers: markers, declared: map[Right]declaration{}, reconcilers: map[string]token.Position{}}
-	return s, filepath.WalkDir(dir, func(file string, d fs.DirEntry, err error) error {
+	s := &Sources{
+		dir: dir, project: p, markers: markers, declared: map[Right]declaration{}, reconcilers: map[string]token.Position{}, open: map[string]bool{},
+		functions: map[string][]parameter{}, methods: map[string][]parameter{},
+	}
+	err = filepath.WalkDir(dir, func(file string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -65,6 +73,8 @@ func Read(ctx context.Context, dir string, p *project.Project) (*Sources, error)
 		}
 		return s.read(file)
 	})
+	s.infer()
+	return s, err
 }
 
 // ours reports whether a folder can have packages of the project's module.
@@ -89,16 +99,19 @@ func (s *Sources) read(name string) error {
 	}
 	f := &fileOf{s, fset, file, path.Join(s.project.Repo, filepath.ToSlash(folder))}
 	for _, decl := range file.Decls {
-		if method, ok := decl.(*ast.FuncDecl); ok {
-			f.reconciler(method)
+		if function, ok := decl.(*ast.FuncDecl); ok {
+			f.function(function)
+			f.reconciler(function)
 		}
 	}
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.IndexExpr:
-			f.source(n.X, n.Index)
+			f.explicit(n.X, n.Index)
 		case *ast.IndexListExpr:
-			f.source(n.X, n.Indices[0])
+			f.explicit(n.X, n.Indices[0])
+		case *ast.CallExpr:
+			f.call(n)
 		}
 		return true
 	})
@@ -144,27 +157,17 @@ func (f *fileOf) reconciler(method *ast.FuncDecl) {
 	}
 }
 
-// source notes controller.Owns[T] and its like.
-func (f *fileOf) source(function, of ast.Expr) {
-	selector, ok := function.(*ast.SelectorExpr)
-	if !ok || !slices.Contains([]string{"Owns", "Watches", "Kind"}, selector.Sel.Name) {
-		return
-	}
-	if pkg, ok := selector.X.(*ast.Ident); ok && f.imported(pkg.Name) == controllerPackage {
-		f.declare(of, f.fset.Position(function.Pos()), true, "", "list", "watch")
-	}
-}
-
-// declare notes rights on the kind of a Go type.
-func (f *fileOf) declare(of ast.Expr, at token.Position, needed bool, subresource string, verbs ...string) {
+// declare notes rights on the kind of a Go type, and reports whether the kind is known.
+func (f *fileOf) declare(of ast.Expr, at token.Position, needed bool, subresource string, verbs ...string) bool {
 	importPath, kind := f.named(of)
 	group, resource, ok := f.project.ResourceOf(importPath, kind)
 	if !ok {
-		return
+		return false
 	}
 	for _, verb := range verbs {
 		f.add(Right{group, resource + subresource, verb}, declaration{f.place(at), needed})
 	}
+	return true
 }
 
 func (s *Sources) add(right Right, d declaration) {
