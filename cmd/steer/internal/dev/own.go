@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/url"
 	"os"
@@ -28,7 +29,6 @@ type own struct {
 	*loop
 	kubeconfig string // of an administrator
 	operators  string // kubeconfig that the operator gets
-	fresh      bool   // it has no data of an earlier run
 	webhooks   *localWebhooks
 	server     *localServer
 }
@@ -37,12 +37,16 @@ type own struct {
 func (l *loop) onOwn(ctx context.Context) (err error) {
 	state := filepath.Join(l.Dir, StateFolder)
 	data := filepath.Join(state, "data")
-	_, err = os.Stat(data)
 	t := &own{
-		loop: l, fresh: err != nil,
+		loop:       l,
 		kubeconfig: filepath.Join(state, "kubeconfig"), operators: filepath.Join(state, "operator.kubeconfig"),
 	}
 	l.target = t
+	if _, err := os.Stat(data); errors.Is(err, fs.ErrNotExist) { // a new control plane has no samples
+		if err := os.RemoveAll(t.record()); err != nil {
+			return err
+		}
+	}
 	address, err := freeAddress()
 	if err != nil {
 		return err
@@ -128,8 +132,8 @@ func (t *own) define(ctx context.Context) error {
 	return err
 }
 
-// complete brings what needs the operator to the control plane: the webhooks, and the
-// samples if it is new.
+// complete brings what needs the operator to the control plane: the webhooks, and new
+// samples.
 func (t *own) complete(ctx context.Context) error {
 	const folder = "config/webhook/manifests.yaml"
 	objects, changed, err := t.manifests(folder)
@@ -148,15 +152,7 @@ func (t *own) complete(ctx context.Context) error {
 		delete(t.applied, folder)
 		return err
 	}
-	if !t.fresh {
-		return nil
-	}
-	samples, _, err := t.manifests("config/samples")
-	if err == nil {
-		err = manifest.Apply(ctx, t.client, "", samples)
-	}
-	t.fresh = err != nil
-	return err
+	return t.sample(ctx)
 }
 
 // patience is how long the operator may take to serve its webhooks.

@@ -293,8 +293,10 @@ func (l *loop) manifests(folder string) (objects []manifest.Object, changed bool
 		if text, err = contents(dir); err != nil {
 			return nil, false, err
 		}
-		if objects, err = manifest.Read(dir); err != nil {
-			return nil, false, err
+		if len(text) > 0 {
+			if objects, err = manifest.Read(dir); err != nil {
+				return nil, false, err
+			}
 		}
 	}
 	last, seen := l.applied[folder]

@@ -74,9 +74,9 @@ func begin(t *testing.T, dir string, change func(o *Options)) *developed {
 
 // develop starts steer dev with a control plane of the project's own, and waits until the
 // operator runs.
-func develop(t *testing.T, dir string) *developed {
+func develop(t *testing.T, dir string, change func(o *Options)) *developed {
 	t.Helper()
-	d := begin(t, dir, func(*Options) {})
+	d := begin(t, dir, change)
 	d.await("the operator runs")
 	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, ".steer", "kubeconfig"))
 	if err != nil {
@@ -160,7 +160,7 @@ func TestDevRunsTheOperatorAnewOnEverySave(t *testing.T) {
 	if _, err := scaffold.CreateAPI(t.Context(), scaffold.APIOptions{Dir: dir, GVK: gvk}); err != nil {
 		t.Fatal(err)
 	}
-	d := develop(t, dir)
+	d := develop(t, dir, func(*Options) {})
 	d.reconciled("the cluster is as the spec says")
 
 	began := time.Now()
@@ -215,6 +215,16 @@ func TestDevRunsTheOperatorAnewOnEverySave(t *testing.T) {
 		d.await("the operator runs")
 	}
 
+	// A further kind comes with its sample.
+	further := project.GVK{Group: "webapp", Version: "v1", Kind: "Visitor"}
+	if _, err := scaffold.CreateAPI(t.Context(), scaffold.APIOptions{Dir: dir, GVK: further}); err != nil {
+		t.Fatal(err)
+	}
+	visitor := client.NewMetadata(schema.GroupVersionKind{Group: "webapp.example.com", Version: "v1", Kind: "Visitor"})
+	for d.client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "visitor-sample"}, visitor) != nil {
+		d.await("the operator runs") // a command can be seen half-way
+	}
+
 	servesBeside(d)
 
 	// Data and address stay, and a sample that was deleted is not made again.
@@ -223,8 +233,25 @@ func TestDevRunsTheOperatorAnewOnEverySave(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.stop()
-	again := develop(t, dir)
+	if err := os.WriteFile(filepath.Join(dir, "cmd", "input.go"), []byte(readsInput), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	input, keyboard, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer input.Close()
+	defer keyboard.Close()
+	again := develop(t, dir, func(o *Options) { o.In = input })
 	defer again.stop()
+	for _, line := range []string{"first", "second"} { // the second one goes to another process
+		if _, err := keyboard.WriteString(line + "\n"); err != nil {
+			t.Fatal(err)
+		}
+		again.await("the operator read " + line)
+		again.save("cmd/input.go", "// "+line, "//")
+		again.await("the operator runs")
+	}
 	if again.server != d.server {
 		t.Errorf("the address was %s and is %s", d.server, again.server)
 	}
@@ -235,6 +262,27 @@ func TestDevRunsTheOperatorAnewOnEverySave(t *testing.T) {
 		t.Errorf("a second one in the project: %v", err)
 	}
 }
+
+// readsInput is a file of an operator that reads standard input.
+const readsInput = `package main
+
+import (
+	"bufio"
+	"log"
+	"os"
+)
+
+// first
+// second
+var _ = func() int {
+	go func() {
+		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+			log.Print("the operator read ", lines.Text())
+		}
+	}()
+	return 0
+}()
+`
 
 // servesBeside adds a custom API server to the project, which serves behind the control
 // plane, and removes it.

@@ -20,8 +20,8 @@ type sourceState struct {
 }
 
 // sources looks at the names, sizes and times of the project's Go files, of go.mod and
-// of go.sum. Tests, generated files, folders without sources and other modules below
-// do not count.
+// of go.sum, and at the names of the samples: a kind is there once its sample is. Tests,
+// generated files, folders without sources and other modules below do not count.
 func (l *loop) sources() sourceState {
 	began := time.Now()
 	sum := fnv.New64a()
@@ -38,6 +38,10 @@ func (l *loop) sources() sourceState {
 		}
 		return nil
 	})
+	samples, _ := os.ReadDir(filepath.Join(l.Dir, filepath.FromSlash(samplesFolder))) // it may not be there
+	for _, sample := range samples {
+		fmt.Fprintln(sum, sample.Name())
+	}
 	return sourceState{sum.Sum64(), time.Since(began)}
 }
 

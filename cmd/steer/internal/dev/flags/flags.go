@@ -32,10 +32,10 @@ func New() *cobra.Command {
 		Long: `Without a command, in a project of steer init: runs a control plane with simulated
 workloads, generates, builds, applies the CRDs and runs the operator; when a file is
 saved, generates and builds again, and starts the operator anew. Data and kubeconfig
-are kept in .steer, and the address stays the same. A new control plane gets the
-samples. The operator runs under its generated role; what it may not do is printed with
-the marker that allows it. In a terminal a screen shows its controllers, and takes
-keys; elsewhere the operator reads standard input.
+are kept in .steer, and the address stays the same. Each sample is applied once. The
+operator runs under its generated role; what it may not do is printed with the marker
+that allows it. In a terminal a screen shows its controllers, and takes keys; elsewhere
+the operator reads standard input.
 
 With --debug the operator is built without optimisation and runs under dlv, which
 editors attach to; its webhooks have 30 seconds to answer, the most that Kubernetes
