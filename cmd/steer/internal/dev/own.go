@@ -18,6 +18,7 @@ import (
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/manifest"
+	"github.com/steer-dev/steer/cmd/steer/internal/cluster"
 	"github.com/steer-dev/steer/controlplane"
 	"github.com/steer-dev/steer/controlplane/webhookclient"
 	"github.com/steer-dev/steer/controlplane/workloads"
@@ -77,7 +78,20 @@ func (l *loop) onOwn(ctx context.Context) (err error) {
 	if l.client, err = client.New(plane.RESTConfig(), client.Options{FieldOwner: "steer-dev"}); err != nil {
 		return err
 	}
-	return l.show(ctx, "Kubernetes 1.36", StateFolder+"/kubeconfig", fmt.Sprintf("export KUBECONFIG=%s # %s, Kubernetes 1.36", t.kubeconfig, l.project.Name))
+	return l.show(ctx, "Kubernetes 1.36", StateFolder+"/kubeconfig", fmt.Sprintf("export KUBECONFIG=%s # %s, Kubernetes 1.36%s", t.kubeconfig, l.project.Name, elsewhere("", t.kubeconfig)))
+}
+
+// elsewhere is a line about the server that kubectl and make install speak to by the first
+// kubeconfig; empty if there is none, or if it is that of the second one.
+func elsewhere(first, second string) string {
+	theirs, err := cluster.Config(first)
+	if err != nil {
+		return ""
+	}
+	if ours, err := cluster.Config(second); err != nil || ours.Host == theirs.Host {
+		return ""
+	}
+	return fmt.Sprintf("\nsteer: without that line kubectl and make install speak to %s, of which the operator sees nothing", theirs.Host)
 }
 
 func (t *own) folder() string { return filepath.Join(t.Dir, StateFolder, "bin") }

@@ -99,7 +99,8 @@ func Project(ctx context.Context, o Options) error {
 	return l.onOwn(ctx)
 }
 
-// show runs the loop, with a screen if there is a terminal, and otherwise after a line.
+// show prints a line and runs the loop, with a screen if there is a terminal; its log has
+// the line then.
 func (l *loop) show(ctx context.Context, server, kubeconfig, line string) (err error) {
 	if l.Terminal == nil {
 		fmt.Fprintln(l.Errs, line)
@@ -113,6 +114,7 @@ func (l *loop) show(ctx context.Context, server, kubeconfig, line string) (err e
 	authors := &authors{client: l.client}
 	l.live.author = func(c trace.Cause) string { return authors.of(ctx, c) }
 	l.Out, l.Errs, l.keys = l.live.log(), l.live.log(), make(chan byte, 1)
+	fmt.Fprintln(l.Errs, line)
 	restore, err := l.live.show(ctx, l.Terminal, l.keys, quit)
 	if err != nil {
 		return err
