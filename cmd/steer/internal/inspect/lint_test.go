@@ -129,13 +129,23 @@ func TestTestArgumentsAreThoseOfGoTest(t *testing.T) {
 		whole      bool
 	}{
 		{"", "-count=1 ./...", true},
-		{"-race -v", "-count=1 -race -v ./...", true},
+		{"-race -v", "-race -v -count=1 ./...", true},
+		{"-C . -race", "-C . -race -count=1 ./...", true},
+		{"-coverprofile ./c.out", "-coverprofile ./c.out -count=1 ./...", true},
+		{"-test.cpuprofile ./c.out", "-test.cpuprofile ./c.out -count=1 ./...", true},
+		{"-coverprofile=./c.out", "-coverprofile=./c.out -count=1 ./...", true},
+		{"-coverprofile ./c.out ./api/v1", "-coverprofile ./c.out ./api/v1", false},
+		{"-run ./Scales", "-run ./Scales ./...", false},
+		{"-count 3", "-count 3 ./...", true},
+		{"-v -args -update ./testdata", "-v -count=1 ./... -args -update ./testdata", true},
+		{"./api/v1 -args ./testdata", "./api/v1 -args ./testdata", false},
+		{"-args -run ./testdata", "-count=1 ./... -args -run ./testdata", true},
 		{"-run Scales", "-run Scales ./...", false},
 		{"--run=Scales", "--run=Scales ./...", false},
 		{"-short", "-short ./...", false},
 		{"./internal/controller -v", "./internal/controller -v", false},
 		{"example.com/guestbook/api/v1", "example.com/guestbook/api/v1", false},
-		{"-timeout 5m", "-count=1 -timeout 5m ./...", true},
+		{"-timeout 5m", "-timeout 5m -count=1 ./...", true},
 	} {
 		got, whole := testArguments(slices.DeleteFunc(strings.Split(test.args, " "), func(s string) bool { return s == "" }), module)
 		if strings.Join(got, " ") != test.want || whole != test.whole {

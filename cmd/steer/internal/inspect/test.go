@@ -90,26 +90,49 @@ func runTests(ctx context.Context, dir string, args []string, out, errs io.Write
 	return coverage(ctx, dir, p, folder, errs)
 }
 
+// takesValue reports whether a flag of go test, its own or one of go build, has a value,
+// which may be the argument behind it.
+func takesValue(name string) bool {
+	switch name {
+	case "C", "asmflags", "buildmode", "compiler", "covermode", "coverpkg", "exec", "gccgoflags", "gcflags", "installsuffix", "ldflags",
+		"mod", "modfile", "o", "overlay", "p", "pgo", "pkgdir", "tags", "toolexec",
+		"bench", "benchtime", "blockprofile", "blockprofilerate", "count", "coverprofile", "cpu", "cpuprofile", "fuzz", "fuzzminimizetime",
+		"fuzztime", "list", "memprofile", "memprofilerate", "mutexprofile", "mutexprofilefraction", "outputdir", "parallel", "run",
+		"shuffle", "skip", "timeout", "trace", "vet":
+		return true
+	}
+	return false
+}
+
 // testArguments completes the arguments of go test, and reports whether all tests of the
 // project run. Then results are not taken from the cache: cached tests use no rights.
 func testArguments(args []string, module string) (_ []string, whole bool) {
-	named, some := false, false
-	for _, arg := range args {
-		flag, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+	end := len(args) // what follows is for the test binaries
+	named, some, counted := false, false, false
+	for i := 0; i < end; i++ {
+		arg := args[i]
+		name, _, hasValue := strings.Cut(strings.TrimPrefix(strings.TrimLeft(arg, "-"), "test."), "=")
 		switch {
-		case strings.HasPrefix(arg, "."), arg == module, strings.HasPrefix(arg, module+"/"):
-			named = true
-		case strings.HasPrefix(arg, "-") && slices.Contains([]string{"run", "skip", "short", "list", "c"}, flag):
-			some = true
+		case !strings.HasPrefix(arg, "-"):
+			named = named || strings.HasPrefix(arg, ".") || arg == module || strings.HasPrefix(arg, module+"/")
+		case name == "args":
+			end = i
+		default:
+			some = some || slices.Contains([]string{"run", "skip", "short", "list", "c"}, name)
+			counted = counted || name == "count"
+			if !hasValue && takesValue(name) {
+				i++
+			}
 		}
 	}
 	if named {
 		return args, false
 	}
-	if args = append(slices.Clone(args), "./..."); some {
-		return args, false
+	more := []string{"./..."}
+	if !some && !counted {
+		more = []string{"-count=1", "./..."}
 	}
-	return append([]string{"-count=1"}, args...), true
+	return slices.Insert(slices.Clone(args), end, more...), !some
 }
 
 // coverage says what the tests used of the rights of the markers.
