@@ -6,10 +6,12 @@ package custom
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver/resource"
 )
@@ -17,16 +19,20 @@ import (
 // Action returns a subresource for [Kind.Subresources] that does something to an object:
 // a POST of an In is answered with an Out. Both are Go types with TypeMeta and ObjectMeta,
 // whose kinds have the names of the types, in the group version gv; bodies may leave the
-// name of the object out. They are in discovery and OpenAPI.
+// name of the object out. They are in discovery and OpenAPI. T is the Go type of the kind,
+// whatever the version of the request is.
 //
-// do may change obj, which is stored then if it has changed; it must not change its name
-// and namespace, and is called again if obj was written meanwhile. The rules of the kind
-// are not applied to the change. T is the Go type of the version that the request is in.
+// do may change obj, the status included, but not its name and namespace. A change gets
+// defaults, is validated by the schema and the rules of the kind, and counts the generation
+// if it is not of metadata or status alone; Prepare and PrepareStatus are not called. It has
+// managedFields. do is called again if obj was written meanwhile, and once for a dry run, which
+// DryRun of [resource.RequestFrom] reports: what it does elsewhere must bear the one and
+// heed the other. An error of do that is not an API status is answered with 500.
 func Action[T, In, Out resource.Object](name string, gv schema.GroupVersion, do func(ctx context.Context, obj T, in In) (Out, error)) resource.Subresource {
 	return resource.Subresource{
 		Name: name,
-		Kind: kindOf[In](gv), New: newOf[In],
-		Answer: kindOf[Out](gv), NewAnswer: newOf[Out],
+		Kind: kindOf[In](gv), New: emptyOf[In],
+		Answer: kindOf[Out](gv), NewAnswer: emptyOf[Out],
 		Action: func(ctx context.Context, obj, body resource.Object) (resource.Object, error) {
 			u, ok := obj.(*unstructured.Unstructured)
 			if !ok {
@@ -56,11 +62,41 @@ func Action[T, In, Out resource.Object](name string, gv schema.GroupVersion, do 
 	}
 }
 
+// actionStrategy holds the rules for what an action changes.
+type actionStrategy struct{ *strategy }
+
+var _ resource.Strategy = actionStrategy{}
+
+// Prepare counts the generation.
+func (s actionStrategy) Prepare(_ context.Context, obj, old resource.Object) {
+	content, before := maps.Clone(obj.(*unstructured.Unstructured).Object), maps.Clone(old.(*unstructured.Unstructured).Object)
+	if s.hasStatus {
+		delete(content, "status")
+		delete(before, "status")
+	}
+	if !equalBeyondMetadata(content, before) {
+		obj.SetGeneration(old.GetGeneration() + 1)
+	}
+}
+
+// Validate applies the rules of the object, and those in Go of its status if that changes.
+// An object that is not changed is not validated.
+func (s actionStrategy) Validate(ctx context.Context, obj, old resource.Object) field.ErrorList {
+	content, before := obj.(*unstructured.Unstructured).Object, old.(*unstructured.Unstructured).Object
+	if equalBeyondMetadata(content, before) {
+		return nil
+	}
+	errs := s.strategy.Validate(ctx, obj, old)
+	if len(errs) > 0 || s.hooks == nil || !s.hasStatus || resource.Equal(content["status"], before["status"]) {
+		return errs
+	}
+	return s.hooks.validate(ctx, decodedContent(obj), decodedContent(old), true)
+}
+
 // kindOf returns the kind with the name of a Go type.
 func kindOf[T resource.Object](gv schema.GroupVersion) schema.GroupVersionKind {
 	return gv.WithKind(reflect.TypeFor[T]().Elem().Name())
 }
 
-func newOf[T resource.Object]() resource.Object {
-	return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(resource.Object)
-}
+// emptyOf is [newObject] as a resource has it.
+func emptyOf[T resource.Object]() resource.Object { return newObject[T]() }

@@ -11,7 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -55,7 +57,7 @@ func TestActionHasRequestAndResponseTypesOfItsOwn(t *testing.T) {
 	}
 	shout := custom.Action("shout", schema.GroupVersion{Group: "example.com", Version: "v1"}, func(_ context.Context, note *Note, in *Shout) (*Echo, error) {
 		if in.Times == 0 {
-			return nil, errors.New("a note is shouted at least once")
+			return nil, apierrors.NewConflict(schema.GroupResource{Group: "example.com", Resource: "notes"}, note.Name, errors.New("a note is shouted at least once"))
 		}
 		note.Spec.Text = strings.ToUpper(note.Spec.Text)
 		return &Echo{Text: strings.Repeat(note.Spec.Text, in.Times)}, nil
@@ -111,5 +113,117 @@ func TestActionHasRequestAndResponseTypesOfItsOwn(t *testing.T) {
 		if code, text := request(step.method, step.path, step.body); code != step.code || !strings.Contains(text, step.want) {
 			t.Errorf("%s: %d %.2000s, want %d %s", step.name, code, text, step.code, step.want)
 		}
+	}
+}
+
+// grow asks for more cores.
+type grow struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Cores int32 `json:"cores"`
+}
+
+func (g *grow) DeepCopyObject() runtime.Object {
+	out := *g
+	return &out
+}
+
+// grown is the answer.
+type grown struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	From, To int32
+	DryRun   bool
+}
+
+func (g *grown) DeepCopyObject() runtime.Object {
+	out := *g
+	return &out
+}
+
+// growing is the kind of machines with an action.
+func growing() custom.Kind[*machine] {
+	kind := machineKind()
+	kind.Subresources = []resource.Subresource{
+		custom.Action("grow", schema.GroupVersion{Group: "example.com", Version: "v1"}, func(ctx context.Context, m *machine, in *grow) (*grown, error) {
+			if in.Cores < 0 {
+				return nil, errors.New("the crane is broken")
+			}
+			out := &grown{From: m.Spec.Cores, To: m.Spec.Cores + in.Cores, DryRun: resource.RequestFrom(ctx).DryRun}
+			m.Spec.Cores = out.To
+			if in.Cores > 0 {
+				m.Status.Phase = "Grown"
+			}
+			return out, nil
+		}),
+	}
+	return kind
+}
+
+func TestActionGetsTheGoTypeInEveryVersion(t *testing.T) {
+	t.Parallel()
+	for _, stored := range []string{"v1", "v1beta1"} {
+		t.Run("stored in "+stored, func(t *testing.T) {
+			t.Parallel()
+			kind := growing()
+			if stored != "v1" {
+				kind.Version = "v1"
+				kind.Definition = []byte(strings.NewReplacer("storage: true", "storage: false", "storage: false", "storage: true").Replace(machines))
+			}
+			c := serve(t, newStore(t), kind)
+			c.do("POST", "v1", "", `{"apiVersion":"example.com/v1","kind":"Machine","metadata":{"name":"a"},"spec":{"cores":1}}`, 201)
+			answer := c.do("POST", "v1beta1", "/a/grow", `{"apiVersion":"example.com/v1","kind":"grow","cores":31}`, 201)
+			if answer.Object["From"] != int64(1) || answer.Object["To"] != int64(32) {
+				t.Errorf("the answer is %v", answer.Object)
+			}
+			got := c.do("GET", "v1", "/a", "", 200)
+			if cores, _, _ := unstructured.NestedInt64(got.Object, "spec", "cores"); cores != 32 {
+				t.Errorf("stored: %v", got.Object)
+			}
+			if stored == "v1" { // the other version has no phase
+				c.same(got, "status", `{"phase":"Grown"}`)
+			}
+		})
+	}
+}
+
+func TestWhatAnActionChangesIsAnUpdate(t *testing.T) {
+	t.Parallel()
+	c := serve(t, newStore(t), growing())
+	c.do("POST", "v1", "", `{"apiVersion":"example.com/v1","kind":"Machine","metadata":{"name":"a"},"spec":{"cores":1,"extra":{"kept":true}}}`, 201)
+	by := func(cores string) string { return `{"apiVersion":"example.com/v1","kind":"grow","cores":` + cores + `}` }
+
+	refused := c.do("POST", "v1", "/a/grow", by("64"), 422)
+	if message, _, _ := unstructured.NestedString(refused.Object, "message"); !strings.Contains(message, "no machine has that many") {
+		t.Errorf("a rule in Go: %s", message)
+	}
+	if refused := c.do("POST", "v1", "/a/grow", by("-1"), 500); !strings.Contains(refused.Object["message"].(string), "the crane is broken") {
+		t.Errorf("an error: %v", refused.Object)
+	}
+	c.same(c.do("POST", "v1", "/a/grow?dryRun=All", by("1"), 201), "DryRun", `true`)
+	if got := c.do("GET", "v1", "/a", "", 200); got.GetGeneration() != 1 {
+		t.Errorf("generation %d after refusals and a dry run, want 1", got.GetGeneration())
+	}
+
+	c.same(c.do("POST", "v1", "/a/grow", by("1"), 201), "DryRun", `false`)
+	got := c.do("GET", "v1", "/a", "", 200)
+	c.same(got, "spec", `{"cores":2,"image":"default","extra":{"kept":true}}`)
+	c.same(got, "status", `{"phase":"Grown"}`)
+	if got.GetGeneration() != 2 {
+		t.Errorf("generation %d after an action, want 2", got.GetGeneration())
+	}
+	if fields := got.GetManagedFields(); len(fields) != 2 || fields[1].Subresource != "grow" || !strings.Contains(string(fields[1].FieldsV1.Raw), "f:cores") {
+		t.Errorf("managedFields %v", fields)
+	}
+	c.do("POST", "v1", "/a/grow", by("0"), 201)
+	if again := c.do("GET", "v1", "/a", "", 200); again.GetResourceVersion() != got.GetResourceVersion() {
+		t.Error("an action without a change writes")
+	}
+	gone := c.do("PATCH", "v1", "/a/status", `{"status":{"phase":"Gone"}}`, 200)
+	c.do("POST", "v1", "/a/grow", by("1"), 422) // a rule on the status
+	if left := c.do("GET", "v1", "/a", "", 200); left.GetResourceVersion() != gone.GetResourceVersion() {
+		t.Error("an action that a rule on the status refuses writes")
 	}
 }

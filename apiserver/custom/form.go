@@ -40,7 +40,7 @@ func messageOf[T resource.Object]() func() resource.Object {
 	if !reflect.TypeFor[T]().Implements(reflect.TypeFor[marshaler]()) {
 		return nil
 	}
-	return func() resource.Object { return newObject[T]() }
+	return emptyOf[T]
 }
 
 // Version is a version of a kind whose objects have a Go type of their own; [Spoke] makes

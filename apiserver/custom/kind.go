@@ -35,7 +35,8 @@ type Kind[T resource.Object] struct {
 	// Versions are other versions with Go types of their own, see [Spoke]. The objects of a
 	// version that is not listed differ from T in apiVersion alone.
 	Versions []Version[T]
-	// Subresources besides status and scale, in every version.
+	// Subresources besides status and scale, in every version. Those with an action get the
+	// object in the version of T; see [Action].
 	Subresources []resource.Subresource
 	// Backend answers the verbs in place of the server's store; see
 	// [resource.Resource.Backend]. nil: the store.
@@ -85,7 +86,7 @@ func (k Kind[T]) Resource() (*resource.Resource, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := Options{Since: resource.SinceInstalled}
+	options := Options{Since: resource.SinceInstalled, Schemas: NewSchemas()}
 	if len(k.Versions) > 0 {
 		options.Convert = f.convert
 	}
@@ -96,13 +97,44 @@ func (k Kind[T]) Resource() (*resource.Resource, error) {
 	r.Backend, r.Update, r.Deletion, r.Committed = k.Backend, k.Update, k.Deletion, k.Committed
 	for i := range r.Versions {
 		v := &r.Versions[i]
-		v.Subresources = append(v.Subresources, k.Subresources...)
 		v.NewMessage = f.of[v.Name].message
 		if !k.Rules.empty() {
 			v.Strategy.(*strategy).hooks = &typed[T]{rules: k.Rules, form: f.of[v.Name]}
 		}
 	}
+	below, err := k.subresources(crd, r, options)
+	if err != nil {
+		return nil, err
+	}
+	for i := range r.Versions {
+		r.Versions[i].Subresources = append(r.Versions[i].Subresources, below...)
+	}
 	return r, nil
+}
+
+// subresources returns those besides status and scale. Actions get the object in the version
+// of T, and what they change has the rules of the kind.
+func (k Kind[T]) subresources(crd *v1.CustomResourceDefinition, r *resource.Resource, o Options) ([]resource.Subresource, error) {
+	below := slices.Clone(k.Subresources)
+	if !slices.ContainsFunc(below, func(sub resource.Subresource) bool { return sub.Action != nil }) {
+		return below, nil
+	}
+	at := slices.IndexFunc(r.Versions, func(v resource.Version) bool { return v.Name == k.Version })
+	if at < 0 {
+		return nil, fmt.Errorf("custom: the definition %s neither serves nor stores the version %q, which the actions need: correct Kind.Version", crd.Name, k.Version)
+	}
+	owners, err := ownershipOf(crd, o)
+	if err != nil {
+		return nil, err
+	}
+	for i := range below {
+		if sub := &below[i]; sub.Action != nil && sub.Target == nil {
+			sub.Target = &resource.Target{
+				Version: k.Version, Strategy: actionStrategy{r.Versions[at].Strategy.(*strategy)}, Ownership: owners.action(k.Version, sub.Name),
+			}
+		}
+	}
+	return below, nil
 }
 
 // forms returns how the objects of each version become a T and the reverse.

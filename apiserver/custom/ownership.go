@@ -84,6 +84,11 @@ func (o *ownership) status(version string) *apply.Manager {
 	return apply.New(apply.Endpoint{Kind: o.kind.WithVersion(version), Types: o.types, RawMembers: true, Resets: o.set, Versions: o.versions, Convert: o.convert, Subresource: "status"})
 }
 
+// action returns the tracker for what an action of a name changes.
+func (o *ownership) action(version, name string) *apply.Manager {
+	return apply.New(apply.Endpoint{Kind: o.kind.WithVersion(version), Types: o.types, RawMembers: true, Versions: o.versions, Convert: o.convert, Subresource: name})
+}
+
 // scale returns the tracker for writes to their scale.
 func (o *ownership) scale(version string) scaleOwnership {
 	return scaleOwnership{apply.NewScale(schema.GroupVersion{Group: o.kind.Group, Version: version}, o.replicas)}

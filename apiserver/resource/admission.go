@@ -81,8 +81,6 @@ type AdmissionRequest struct {
 	// *metav1.PatchOptions or *metav1.DeleteOptions; for Connect the options of the
 	// connection, such as *corev1.PodExecOptions.
 	Options any
-	// DryRun reports that nothing will be stored.
-	DryRun bool
 	// Finish calls back when the outcome of the write is known, and that of each
 	// attempt where it is retried on a newer state. It is nil where nothing is stored by
 	// the server itself: for dry runs, connections, and resources with a backend.

@@ -35,6 +35,8 @@ type Request struct {
 	Path string
 	// UserAgent of the client.
 	UserAgent string
+	// DryRun reports that a write stores nothing.
+	DryRun bool
 	// Warnings of the answer; nil drops them.
 	Warnings *Warnings
 }

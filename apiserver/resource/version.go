@@ -133,11 +133,14 @@ type Subresource struct {
 	Backend any
 	// Action makes it something that a POST does to the object, such as binding a Pod
 	// to a node: it changes obj according to body, and returns the answer. It is called
-	// again if the object has changed meanwhile, and nothing is stored if it changes
-	// nothing. The strategy and the ownership of the object are not involved. An error
-	// that is not an API status is answered with 409, a nil answer with a Status. With a
+	// again if the object has changed meanwhile, and for a dry run, which
+	// [Request.DryRun] reports; nothing is stored if it changes nothing. An error that is
+	// not an API status is answered with 500, a nil answer with a Status. With a
 	// [Resource.Backend] it needs an [Updater].
 	Action func(ctx context.Context, obj, body Object) (answer Object, err error)
+	// Target says how an Action gets the object, and which rules hold for what it
+	// changes. nil: it gets the object in the version of the request, and there are none.
+	Target *Target
 	// Answer is the kind of the answers of an Action; the zero value: a Status.
 	Answer schema.GroupVersionKind
 	// NewAnswer returns an empty answer of that kind.
@@ -154,4 +157,14 @@ type Subresource struct {
 	// subresource. nil: it gets none. A Connecter that has no verb but get is a read, about
 	// which admission is not asked.
 	Options func() runtime.Object
+}
+
+// Target is the object that an Action changes.
+type Target struct {
+	// Version in which the action gets the object, whatever that of the request is.
+	Version string
+	// Strategy of the changes, in that version; required.
+	Strategy Strategy
+	// Ownership of the changes; nil: they are not tracked.
+	Ownership Ownership
 }

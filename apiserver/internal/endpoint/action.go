@@ -5,12 +5,11 @@ package endpoint
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
@@ -41,7 +40,8 @@ func (h *Handler) action(ctx context.Context, w *exchange.Writer, req *Request) 
 	if body.GetName() != req.Name {
 		return apierrors.NewBadRequest("name in URL does not match name in " + sub.Kind.Kind + " object")
 	}
-	wr := h.newWrite(req, writeOptions(options.DryRun, options.FieldManager, options.FieldValidation))
+	o := writeOptions(options.DryRun, options.FieldManager, options.FieldValidation)
+	wr := h.newWrite(req, o)
 	wr.Strategy, wr.Ownership = v.Strategy, nil
 	if body, err = wr.Admit(ctx, body, nil); err != nil {
 		return err
@@ -49,7 +49,7 @@ func (h *Handler) action(ctx context.Context, w *exchange.Writer, req *Request) 
 	if err := wr.Validate(ctx, body, nil); err != nil {
 		return err
 	}
-	answer, err := h.act(ctx, req, wr, body)
+	answer, err := h.act(ctx, req, o, body)
 	if err != nil {
 		return err
 	}
@@ -66,28 +66,36 @@ func (h *Handler) action(ctx context.Context, w *exchange.Writer, req *Request) 
 }
 
 // act calls the action with the object and stores what it has changed.
-func (h *Handler) act(ctx context.Context, req *Request, wr *registry.Write, body resource.Object) (answer resource.Object, err error) {
-	change := func(old resource.Object) (resource.Object, error) {
+func (h *Handler) act(ctx context.Context, req *Request, o registry.WriteOptions, body resource.Object) (answer resource.Object, err error) {
+	r := req.Request
+	var strategy resource.Strategy = noRules{}
+	var ownership resource.Ownership
+	if t := req.Sub.Target; t != nil {
+		r.Version, strategy, ownership = req.Served.Version(t.Version), t.Strategy, t.Ownership
+	}
+	wr := h.registry.NewWrite(&r, req.Served, req.Sub, o)
+	wr.Strategy, wr.Ownership = strategy, ownership
+	change := func(ctx context.Context, old resource.Object) (resource.Object, error) {
 		if err := wr.CheckPreconditions(body.GetUID(), body.GetResourceVersion(), old); err != nil {
 			return nil, err
 		}
 		obj := old.DeepCopyObject().(resource.Object)
 		var err error
-		answer, err = req.Sub.Action(ctx, obj, body)
-		var classified apierrors.APIStatus
-		if err != nil && !errors.As(err, &classified) {
-			gr := req.Served.GroupResource()
-			return nil, apierrors.NewConflict(schema.GroupResource{Group: gr.Group, Resource: gr.Resource + "/" + req.Sub.Name}, req.Name, err)
+		if answer, err = req.Sub.Action(ctx, obj, body); err != nil {
+			return nil, err
 		}
-		return obj, err
+		if _, err := strategy.Normalize(obj); err != nil {
+			return nil, apierrors.NewInternalError(fmt.Errorf("after %s: %w", req.Sub.Name, err))
+		}
+		return wr.UpdateManagedFields(ctx, old, obj)
 	}
 	switch b := req.Served.Backend.(type) {
 	case nil:
-		_, _, err = wr.Replace(ctx, func(_ context.Context, old resource.Object, _ *storage.Record) (resource.Object, error) {
-			return change(old)
+		_, _, err = wr.Replace(ctx, func(ctx context.Context, old resource.Object, _ *storage.Record) (resource.Object, error) {
+			return change(ctx, old)
 		})
 	case resource.Updater:
-		_, err = b.Update(ctx, &req.Request, change, wr.UpdateOptions())
+		_, err = b.Update(ctx, &r, func(old resource.Object) (resource.Object, error) { return change(ctx, old) }, wr.UpdateOptions())
 	default:
 		err = Refusal(http.StatusMethodNotAllowed, "")
 	}

@@ -115,7 +115,7 @@ func (wr *Write) insert(ctx context.Context, obj resource.Object) (*storage.Reco
 		obj.SetResourceVersion("")
 	}
 	key := in.Key(obj.GetNamespace(), obj.GetName())
-	if wr.dryRun {
+	if wr.Request.DryRun {
 		current := g.store.Get(key)
 		if current != nil {
 			return nil, fmt.Errorf("%w: %w", errKeyTaken, in.exists(obj, current))

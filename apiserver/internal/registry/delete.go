@@ -67,7 +67,7 @@ func (d *deletion) attempt(ctx context.Context, current *storage.Record) (rec *s
 		return nil, false, err
 	}
 	switch {
-	case !m.stays && wr.dryRun:
+	case !m.stays && wr.Request.DryRun:
 		return current, true, nil
 	case !m.stays:
 		rec, err := wr.commit(ctx, storage.Write{Key: current.Key, Expect: current.Modified})
@@ -75,7 +75,7 @@ func (d *deletion) attempt(ctx context.Context, current *storage.Record) (rec *s
 			return nil, false, err
 		}
 		return rec, true, wr.committed(ctx, resource.Change{Object: old, Old: old, Deleted: true}, rec)
-	case wr.dryRun:
+	case wr.Request.DryRun:
 		rec, err := wr.g.TransientRecord(in, wr.Version, obj)
 		return rec, m.brief, err
 	}
@@ -124,7 +124,7 @@ func (wr *Write) AdmitDeletion(ctx context.Context, old resource.Object, o *meta
 	if wr.admission == nil {
 		return nil
 	}
-	a := &resource.AdmissionRequest{Request: wr.Request, Operation: resource.Delete, Old: old, Options: o, DryRun: wr.dryRun}
+	a := &resource.AdmissionRequest{Request: wr.Request, Operation: resource.Delete, Old: old, Options: o}
 	if wr.follows && !a.DryRun {
 		a.Finish = &wr.ending
 	}

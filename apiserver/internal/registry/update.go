@@ -119,7 +119,7 @@ func (wr *Write) replaceAt(ctx context.Context, current *storage.Record, change 
 	if in.finished(obj, old) {
 		return wr.deleteFinished(ctx, current, obj, old)
 	}
-	if wr.dryRun {
+	if wr.Request.DryRun {
 		return wr.dryRunRecord(ctx, obj)
 	}
 	rec, shown, err := wr.put(ctx, current.Key, current, obj)
@@ -202,7 +202,7 @@ func preconditionFailed(p *metav1.Preconditions, obj resource.Object) error {
 // contain. Dry runs report it without the prefix of the storage.
 func (wr *Write) registryKey(obj resource.Object) string {
 	in, key := wr.Served, "/registry/"
-	if wr.dryRun {
+	if wr.Request.DryRun {
 		key = "/"
 	}
 	if group := in.StoredKind().Group; group != "" {
@@ -226,7 +226,7 @@ func (in *Served) finished(obj, old resource.Object) bool {
 // deleteFinished deletes an object whose last finalizer an update has removed. The
 // answer is the updated object.
 func (wr *Write) deleteFinished(ctx context.Context, current *storage.Record, obj, old resource.Object) (*storage.Record, error) {
-	if !wr.dryRun {
+	if !wr.Request.DryRun {
 		rec, err := wr.commit(ctx, storage.Write{Key: current.Key, Expect: current.Modified})
 		if err != nil {
 			return nil, err

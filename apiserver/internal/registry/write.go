@@ -36,7 +36,6 @@ type Write struct {
 	// Protobuf is set if the answer is protobuf.
 	Protobuf  bool
 	admission resource.Admission
-	dryRun    bool
 	// ending has what waits for the outcome of the attempt under way; follows reports
 	// whether that is going to be told.
 	ending  resource.Finish
@@ -62,11 +61,12 @@ func OptionsKind(kind string) metav1.TypeMeta {
 
 // NewWrite prepares a write of an object, or of its subresource sub if that is not nil.
 func (g *Registry) NewWrite(r *resource.Request, in *Served, sub *resource.Subresource, o WriteOptions) *Write {
+	r.DryRun = resource.IsDryRun(o.DryRun)
 	wr := &Write{
 		g: g, Request: r, Served: in, Version: r.Version, sub: sub,
 		Strategy: r.Version.Strategy, Ownership: r.Version.Ownership,
 		Manager:   apply.ManagerName(o.FieldManager, r.UserAgent),
-		admission: in.Admission, options: o, dryRun: resource.IsDryRun(o.DryRun),
+		admission: in.Admission, options: o,
 	}
 	if sub != nil && sub.Strategy != nil {
 		wr.Strategy, wr.Ownership = sub.Strategy, sub.Ownership
@@ -147,13 +147,13 @@ func (wr *Write) UpdateOptions() *metav1.UpdateOptions {
 
 // admissionRequest returns the write as admission gets it.
 func (wr *Write) admissionRequest(obj, old resource.Object) *resource.AdmissionRequest {
-	a := &resource.AdmissionRequest{Request: wr.Request, Operation: resource.Create, Object: obj, Old: old, DryRun: wr.dryRun, Strategy: wr.Strategy}
+	a := &resource.AdmissionRequest{Request: wr.Request, Operation: resource.Create, Object: obj, Old: old, Strategy: wr.Strategy}
 	if old != nil {
 		a.Operation, a.Options = resource.Update, wr.UpdateOptions()
 	} else {
 		a.Options = wr.createOptions()
 	}
-	if wr.follows && !wr.dryRun {
+	if wr.follows && !wr.Request.DryRun {
 		a.Finish = &wr.ending
 	}
 	if a.Name == "" && obj.GetName() != "" { // a generated name

@@ -35,16 +35,16 @@ func bind(obj, body resource.Object) error {
 	}
 	switch {
 	case len(errs) > 0:
-		// A refusal like any other would be a conflict; this one has no reason to name.
+		// Refusals are conflicts otherwise; this one has no reason to name.
 		return &apierrors.StatusError{ErrStatus: metav1.Status{
 			Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: errs.ToAggregate().Error(),
 		}}
 	case p.DeletionTimestamp != nil:
-		return fmt.Errorf("pod %s is being deleted, cannot be assigned to a host", p.Name)
+		return unbound(p, fmt.Errorf("pod %s is being deleted, cannot be assigned to a host", p.Name))
 	case p.Spec.NodeName != "":
-		return fmt.Errorf("pod %v is already assigned to node %q", p.Name, p.Spec.NodeName)
+		return unbound(p, fmt.Errorf("pod %v is already assigned to node %q", p.Name, p.Spec.NodeName))
 	case len(p.Spec.SchedulingGates) > 0:
-		return errors.New("pod " + p.Name + " has non-empty .spec.schedulingGates")
+		return unbound(p, errors.New("pod "+p.Name+" has non-empty .spec.schedulingGates"))
 	}
 	p.Spec.NodeName = b.Target.Name
 	p.Status.NominatedNodeName = ""
@@ -58,6 +58,11 @@ func bind(obj, body resource.Object) error {
 	}
 	p.Status.Conditions = append(p.Status.Conditions, scheduled)
 	return nil
+}
+
+// unbound returns the error for a Pod that cannot be bound.
+func unbound(p *corev1.Pod, err error) error {
+	return apierrors.NewConflict(corev1.Resource("pods/binding"), p.Name, err)
 }
 
 // merged returns a map with the entries of another over its own.

@@ -24,7 +24,7 @@ import (
 
 func admit(a *ServiceAllocator, s, old *corev1.Service, dryRun bool) error {
 	defaultService(s)
-	r := &resource.AdmissionRequest{Request: &resource.Request{}, Operation: resource.Create, Object: s, DryRun: dryRun}
+	r := &resource.AdmissionRequest{Request: &resource.Request{DryRun: dryRun}, Operation: resource.Create, Object: s}
 	if old != nil {
 		r.Operation, r.Old = resource.Update, old
 	}
