@@ -31,6 +31,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/controlplane"
 	"github.com/steer-dev/steer/controlplane/webhookclient"
+	"github.com/steer-dev/steer/storage"
 )
 
 const (
@@ -448,6 +449,35 @@ func TestAggregatorSaysWhyAServerIsNotAvailable(t *testing.T) {
 		}
 	}
 	a.must("GET", "/api/v1/namespaces/default", "") // nothing else is affected
+}
+
+// TestAggregatorReachesTheEndpointsOfAService with a ClusterIP: those of its EndpointSlices, or of
+// its Endpoints where nothing mirrors them.
+func TestAggregatorReachesTheEndpointsOfAService(t *testing.T) {
+	t.Parallel()
+	for bucket, endpoints := range map[string]string{
+		"discovery.k8s.io/endpointslices": `{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice","metadata":{"name":"wings","namespace":"default","labels":{"kubernetes.io/service-name":"wings"}},
+"addressType":"IPv4","ports":[{"name":"web","port":PORT}],"endpoints":[{"addresses":["127.0.0.1"]}]}`,
+		"endpoints": `{"apiVersion":"v1","kind":"Endpoints","metadata":{"name":"wings","namespace":"default"},"subsets":[{"addresses":[{"ip":"127.0.0.1"}],"ports":[{"name":"web","port":PORT}]}]}`,
+	} {
+		s := newWingServer(t, map[string]http.HandlerFunc{wings: func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"from": "the endpoint"}`) }})
+		_, port, _ := net.SplitHostPort(s.Listener.Addr().String())
+		store := storage.NewMemory(storage.MemoryOptions{})
+		plane, a := planeOf(t, controlplane.Options{ManualControllers: true, Store: store})
+		a.must("POST", "/api/v1/namespaces/default/services", "apiVersion: v1\nkind: Service\nmetadata: {name: wings}\nspec: {ports: [{name: web, port: 443}]}\n")
+		// Clients may not name a loopback address.
+		if _, err := store.Commit(t.Context(), storage.Write{Key: storage.Key{Bucket: bucket, Name: "default/wings"}, Value: []byte(strings.ReplaceAll(endpoints, "PORT", port))}); err != nil {
+			t.Fatal(err)
+		}
+		a.must("POST", apiServices, wingService+"insecureSkipTLSVerify: true}\n")
+		settle(t, plane)
+		if got := availability(a); got != "True Passed: all checks passed" {
+			t.Errorf("%s: the condition is %q", bucket, got)
+		}
+		if code, body := a.do("GET", wings, ""); code != http.StatusOK || string(body) != `{"from": "the endpoint"}` {
+			t.Errorf("%s: answered with %d %s", bucket, code, body)
+		}
+	}
 }
 
 // TestAggregatorServesACustomServer that knows nothing but its cluster.

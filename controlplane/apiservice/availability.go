@@ -8,18 +8,15 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	v1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/steer-dev/steer/controlplane/core/kind"
+	"github.com/steer-dev/steer/controlplane/internal/egress"
 	"github.com/steer-dev/steer/storage"
 )
 
-// Buckets of what decides whether another server can be reached.
-const (
-	serviceBucket = "services"
-	sliceBucket   = "discovery.k8s.io/endpointslices"
-)
+// serviceBucket is that of what leads, with the buckets of endpoints, to another server.
+const serviceBucket = "services"
 
 // reachable is the condition of a service that another server serves, by what is stored of
 // that: what prevents connections to it. ok reports that nothing does, so that the server has to
@@ -39,10 +36,12 @@ func reachable(view storage.View, s service) (c v1.APIServiceCondition, ok bool)
 		if !listens {
 			return refuse("ServicePortError", "service/%s in %q is not listening on port %d", to.Name, to.Namespace, kind.Value(to.Port))
 		}
-		switch known, ready := endpoints(view, to.Namespace, to.Name, port); {
+		switch ready, known, err := egress.Endpoints(view, &found, port); {
+		case err != nil:
+			return refuse("EndpointsAccessError", "endpointslices for service/%s in %q cannot be accessed due to: %v", to.Name, to.Namespace, err)
 		case !known:
 			return refuse("EndpointsNotFound", "cannot find endpointslices for service/%s in %q", to.Name, to.Namespace)
-		case !ready:
+		case len(ready) == 0:
 			return refuse("MissingEndpoints", "endpointslices for service/%s in %q have no addresses with port name %q", to.Name, to.Namespace, port)
 		}
 	}
@@ -69,31 +68,4 @@ func portName(s *corev1.Service, port int32) (string, bool) {
 		}
 	}
 	return "", false
-}
-
-// endpoints reports whether endpoints of a service are known, and whether one of
-// them is ready at a port.
-func endpoints(view storage.View, namespace, name, port string) (known, ready bool) {
-	for rec := range view.Ascend(sliceBucket, namespace+"/", "") {
-		var s discoveryv1.EndpointSlice
-		if json.Unmarshal(rec.Value, &s) != nil || s.Labels[discoveryv1.LabelServiceName] != name {
-			continue
-		}
-		known = true
-		ready = ready || answers(&s, port)
-	}
-	return known, ready
-}
-
-// answers reports whether an endpoint of a slice is ready, and the slice has a port.
-func answers(s *discoveryv1.EndpointSlice, port string) bool {
-	var ready, has bool
-	for i := range s.Endpoints {
-		r := s.Endpoints[i].Conditions.Ready
-		ready = ready || r == nil || *r
-	}
-	for _, p := range s.Ports {
-		has = has || p.Port != nil && kind.Value(p.Name) == port
-	}
-	return ready && has
 }

@@ -67,6 +67,13 @@ func TestAvailabilityFollowsFromServiceAndEndpoints(t *testing.T) {
 		"an endpoint that says nothing": {
 			stored: map[storage.Key]any{serviceKey: serviceOf(corev1.ServiceTypeClusterIP, 443, "https"), sliceKey: sliceOf("https", nil)},
 		},
+		"Endpoints without a slice": {
+			stored: map[storage.Key]any{serviceKey: serviceOf(corev1.ServiceTypeClusterIP, 443, "https"), endpointsKey: endpointsOf("https")},
+		},
+		"Endpoints without the port": {
+			stored: map[storage.Key]any{serviceKey: serviceOf(corev1.ServiceTypeClusterIP, 443, "https"), endpointsKey: endpointsOf("http")},
+			want:   `MissingEndpoints: endpointslices for service/wings in "default" have no addresses with port name "https"`,
+		},
 		"another name": {stored: map[storage.Key]any{serviceKey: serviceOf(corev1.ServiceTypeExternalName, 80, "")}},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -188,6 +195,7 @@ func TestAvailabilityIsCheckedAgainAfterChanges(t *testing.T) {
 		{"its spec", wingsKey, current(func(s *v1.APIService) { s.Spec.VersionPriority = 7 }), asked},
 		{"its Service", serviceKey, serviceOf(corev1.ServiceTypeClusterIP, 443, ""), asked},
 		{"a slice of its namespace", sliceKey, sliceOf("", &ready), asked},
+		{"its Endpoints", endpointsKey, endpointsOf(""), asked},
 		{"another Service", storage.Key{Bucket: serviceKey.Bucket, Name: "default/tails"}, map[string]any{}, ""},
 		{"a Service of that name in another namespace", storage.Key{Bucket: serviceKey.Bucket, Name: "other/wings"}, map[string]any{}, ""},
 		{"a slice of another namespace", storage.Key{Bucket: sliceKey.Bucket, Name: "other/wings-1"}, map[string]any{}, ""},

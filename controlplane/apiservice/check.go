@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	v1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
+	"github.com/steer-dev/steer/controlplane/internal/egress"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/storage"
 )
@@ -75,7 +76,7 @@ func (c *Availability) Concerns(e storage.Event) bool {
 	switch e.Record.Key.Bucket {
 	case Bucket:
 		return true
-	case serviceBucket, sliceBucket:
+	case serviceBucket, egress.SliceBucket, egress.EndpointsBucket:
 		return len(c.remote) > 0
 	}
 	return false
@@ -91,7 +92,7 @@ func (c *Availability) Observe(e storage.Event) {
 	default:
 		namespace, name := step.SplitName(key.Name)
 		for _, s := range c.remote {
-			if s.namespace == namespace && (key.Bucket == sliceBucket || s.name == name) {
+			if s.namespace == namespace && (key.Bucket == egress.SliceBucket || s.name == name) {
 				s.due, s.asked = true, nil
 			}
 		}

@@ -148,6 +148,8 @@ var (
 	wingsKey   = storage.Key{Bucket: apiservice.Bucket, Name: "v1.example.com"}
 	serviceKey = storage.Key{Bucket: "services", Name: "default/wings"}
 	sliceKey   = storage.Key{Bucket: "discovery.k8s.io/endpointslices", Name: "default/wings-1"}
+
+	endpointsKey = storage.Key{Bucket: "endpoints", Name: "default/wings"}
 )
 
 func serviceOf(kind corev1.ServiceType, port int32, name string) *corev1.Service {
@@ -163,6 +165,15 @@ func sliceOf(port string, ready *bool) *discoveryv1.EndpointSlice {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "wings-1", Labels: map[string]string{discoveryv1.LabelServiceName: "wings"}},
 		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"127.0.0.1"}, Conditions: discoveryv1.EndpointConditions{Ready: ready}}},
 		Ports:      []discoveryv1.EndpointPort{{Name: &port, Port: &number}},
+	}
+}
+
+func endpointsOf(port string) *corev1.Endpoints { //nolint:staticcheck // what is tested
+	return &corev1.Endpoints{ //nolint:staticcheck // what is tested
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "wings"},
+		Subsets: []corev1.EndpointSubset{{
+			Addresses: []corev1.EndpointAddress{{IP: "127.0.0.1"}}, Ports: []corev1.EndpointPort{{Name: port, Port: 8443}},
+		}},
 	}
 }
 

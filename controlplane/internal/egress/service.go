@@ -134,45 +134,50 @@ func (s *Services) Addresses(to Service) ([]string, error) {
 	if at < 0 {
 		return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("no service port %d found for service %q", to.port(), to.Name))
 	}
-	addresses, err := endpoints(view, service, service.Spec.Ports[at].Name)
+	addresses, _, err := Endpoints(view, service, service.Spec.Ports[at].Name)
 	if err == nil && len(addresses) == 0 {
 		err = apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", to.Name))
 	}
 	return addresses, err
 }
 
-// endpoints returns the addresses of the endpoints of a Service that are ready, in random order,
-// those of its first family of addresses first: of its EndpointSlices, or of its Endpoints if it
-// has none.
-func endpoints(view storage.View, service *corev1.Service, port string) ([]string, error) {
+// Buckets of the endpoints of Services.
+const (
+	EndpointsBucket = "endpoints"
+	SliceBucket     = "discovery.k8s.io/endpointslices"
+)
+
+// Endpoints returns the addresses of the endpoints of a Service that are ready at a port, in random
+// order, those of its first family of addresses first: of its EndpointSlices, or of its Endpoints
+// if it has none, as where nothing mirrors them. known reports that it has one of both.
+func Endpoints(view storage.View, service *corev1.Service, port string) (addresses []string, known bool, err error) {
 	var first, others []string
-	sliced := false
-	for rec := range view.Ascend("discovery.k8s.io/endpointslices", service.Namespace+"/", "") {
+	for rec := range view.Ascend(SliceBucket, service.Namespace+"/", "") {
 		slice := &discoveryv1.EndpointSlice{}
 		if err := json.Unmarshal(rec.Value, slice); err != nil {
-			return nil, fmt.Errorf("read %s: %w", rec.Key, err)
+			return nil, false, fmt.Errorf("read %s: %w", rec.Key, err)
 		}
 		if slice.Labels[discoveryv1.LabelServiceName] != service.Name {
 			continue
 		}
-		sliced = true
+		known = true
 		into := &others
 		if f := service.Spec.IPFamilies; len(f) == 0 || string(slice.AddressType) == string(f[0]) {
 			into = &first
 		}
 		*into = append(*into, sliceAddresses(slice, port)...)
 	}
-	if !sliced {
+	if !known {
 		e := &corev1.Endpoints{} //nolint:staticcheck // what exists where nothing mirrors them
-		if _, err := load(view, storage.Key{Bucket: "endpoints", Name: service.Namespace + "/" + service.Name}, e); err != nil {
-			return nil, err
+		if known, err = load(view, storage.Key{Bucket: EndpointsBucket, Name: service.Namespace + "/" + service.Name}, e); err != nil {
+			return nil, false, err
 		}
 		first = endpointsAddresses(e, port)
 	}
 	for _, list := range [][]string{first, others} {
 		rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 	}
-	return append(first, others...), nil
+	return append(first, others...), known, nil
 }
 
 // sliceAddresses are the ready endpoints of a slice that has the port.
@@ -191,7 +196,7 @@ func sliceAddresses(slice *discoveryv1.EndpointSlice, port string) []string {
 	return out
 }
 
-func endpointsAddresses(e *corev1.Endpoints, port string) []string { //nolint:staticcheck // see endpoints
+func endpointsAddresses(e *corev1.Endpoints, port string) []string { //nolint:staticcheck // see Endpoints
 	var out []string
 	for _, subset := range e.Subsets {
 		for _, p := range subset.Ports {
