@@ -26,13 +26,13 @@ const (
 )
 
 // withNotes serves a plane, whose controllers run, with a server of notes behind it.
-func withNotes(t *testing.T) *api {
+func withNotes(t *testing.T, definition string) *api {
 	t.Helper()
 	address := ""
 	plane, a := listening(t, controlplane.Options{Webhooks: webhookclient.Options{Resolve: func(context.Context, webhookclient.Service) (webhookclient.Backend, bool) {
 		return webhookclient.Backend{Address: address}, true
 	}}})
-	server := httptest.NewUnstartedServer(noteServer(t, plane))
+	server := httptest.NewUnstartedServer(noteServer(t, plane, definition))
 	server.TLS = &tls.Config{ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS12}
 	server.StartTLS()
 	t.Cleanup(func() {
@@ -103,7 +103,7 @@ func (a *api) note(namespace, metadata string) *unstructured.Unstructured {
 
 func TestNamespaceDeletionReachesOtherServers(t *testing.T) {
 	t.Parallel()
-	a := withNotes(t)
+	a := withNotes(t, noteDefinition)
 	a.must("POST", "/api/v1/namespaces", "apiVersion: v1\nkind: Namespace\nmetadata: {name: doomed}\n")
 	a.note("doomed", "{name: plain}")
 	a.note("doomed", "{name: held, finalizers: [example.com/hold]}")
@@ -173,7 +173,7 @@ func TestNamespaceDeletionTellsWhatOtherServersRefuse(t *testing.T) {
 
 func TestCollectorFollowsOwnersAcrossServers(t *testing.T) {
 	t.Parallel()
-	a := withNotes(t)
+	a := withNotes(t, noteDefinition)
 	ownedBy := func(apiVersion, kind string, owner *unstructured.Unstructured) string {
 		return ", ownerReferences: [{apiVersion: " + apiVersion + ", kind: " + kind + ", name: " + owner.GetName() + ", uid: " + string(owner.GetUID()) + ", blockOwnerDeletion: true}]}"
 	}

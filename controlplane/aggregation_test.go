@@ -489,7 +489,7 @@ func TestAggregatorServesACustomServer(t *testing.T) {
 			return webhookclient.Backend{Address: address}, true
 		}},
 	})
-	server := httptest.NewUnstartedServer(noteServer(t, plane))
+	server := httptest.NewUnstartedServer(noteServer(t, plane, noteDefinition))
 	server.TLS = &tls.Config{ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS12}
 	server.StartTLS()
 	t.Cleanup(func() {

@@ -167,3 +167,19 @@ func TestAutoscalerKeepsItsTargetWithinBounds(t *testing.T) {
 		equal(t, "status", "2 of 2, 0 metrics, scaled true\n"+ableToScale+"\nScalingActive False InvalidSelector the HPA target's scale is missing a selector", api.scaling("w"))
 	})
 }
+
+// TestAutoscalerScalesKindsOfOtherServers by their scale.
+func TestAutoscalerScalesKindsOfOtherServers(t *testing.T) {
+	t.Parallel()
+	api := withNotes(t, strings.Replace(noteDefinition, "{type: object}",
+		"{type: object, x-kubernetes-preserve-unknown-fields: true}}, subresources: {scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas}", 1))
+	api.must("POST", notesOf+"default/notes", "{apiVersion: example.com/v1, kind: Note, metadata: {name: one}, spec: {replicas: 9}}")
+	api.autoscaler("one", "apiVersion: example.com/v1, kind: Note", "one", "")
+	api.until(t, notesOf+"default/notes?watch=true", func(_ string, o *unstructured.Unstructured) bool {
+		replicas, _, _ := unstructured.NestedInt64(o.Object, "spec", "replicas")
+		return replicas == 5
+	})
+	api.until(t, autoscalers+"?watch=true", func(string, *unstructured.Unstructured) bool {
+		return strings.HasPrefix(api.scaling("one"), "9 of 5, 0 metrics, scaled true\nAbleToScale True SucceededRescale")
+	})
+}

@@ -38,7 +38,7 @@ spec:
 
 // noteServer is a custom API server that asks a cluster who its users are and what they
 // may do.
-func noteServer(t *testing.T, cluster *controlplane.Plane) http.Handler {
+func noteServer(t *testing.T, cluster *controlplane.Plane, definition string) http.Handler {
 	t.Helper()
 	d, err := delegated.New(delegated.Options{Config: cluster.RESTConfig()})
 	if err != nil {
@@ -52,7 +52,7 @@ func noteServer(t *testing.T, cluster *controlplane.Plane) http.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	notes, err := custom.Kind[*unstructured.Unstructured]{Definition: []byte(noteDefinition)}.Resource()
+	notes, err := custom.Kind[*unstructured.Unstructured]{Definition: []byte(definition)}.Resource()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ subjects: [{kind: User, name: jane}, {kind: Group, name: readers}, {kind: Servic
 	request := api.must("POST", "/api/v1/namespaces/default/serviceaccounts/reader/token", `{apiVersion: authentication.k8s.io/v1, kind: TokenRequest, spec: {}}`)
 	token, _, _ := unstructured.NestedString(request.Object, "status", "token")
 
-	server := noteServer(t, plane)
+	server := noteServer(t, plane, noteDefinition)
 	const notes = "/apis/example.com/v1/namespaces/default/notes"
 	for name, c := range map[string]struct {
 		cert   *x509.Certificate

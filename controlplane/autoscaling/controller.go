@@ -24,6 +24,7 @@ const ControllerName = "horizontal-pod-autoscaler-controller"
 const (
 	scalers     = "autoscaling/horizontalpodautoscalers"
 	definitions = "apiextensions.k8s.io/customresourcedefinitions"
+	services    = "apiregistration.k8s.io/apiservices"
 	user        = step.KubeSystem + "horizontal-pod-autoscaler"
 )
 
@@ -103,7 +104,7 @@ func (c *Controller) Reset(view storage.View) {
 // Concerns implements [step.Controller].
 func (c *Controller) Concerns(e storage.Event) bool {
 	key := e.Record.Key
-	return key.Bucket == scalers || len(c.watching) > 0 && c.watching[key] != nil || key.Bucket == definitions && len(c.lost) > 0
+	return key.Bucket == scalers || len(c.watching) > 0 && c.watching[key] != nil || brings(key) && len(c.lost) > 0
 }
 
 // Observe implements [step.Controller].
@@ -117,7 +118,7 @@ func (c *Controller) Observe(e storage.Event) {
 		delete(c.again, key)
 	case key.Bucket == scalers && changes(e, "spec"):
 		c.due.Add(key)
-	case key.Bucket == definitions && len(c.lost) > 0:
+	case brings(key) && len(c.lost) > 0:
 		c.due.Add(c.lost.Sorted()...)
 	}
 	if watching := c.watching[e.Record.Key]; len(watching) > 0 {
@@ -128,6 +129,9 @@ func (c *Controller) Observe(e storage.Event) {
 		}
 	}
 }
+
+// brings reports whether an object can bring kinds.
+func brings(key storage.Key) bool { return key.Bucket == definitions || key.Bucket == services }
 
 // changes reports whether a write changes a member of an object that remains.
 func changes(e storage.Event, member string) bool {
@@ -199,7 +203,7 @@ func (c *Controller) Report(r step.Request, err error) {
 	}
 	p := s.pass
 	switch p.stage {
-	case measuring:
+	case asking, measuring:
 		p.stage = evaluating
 	case scaling:
 		switch {
@@ -207,7 +211,7 @@ func (c *Controller) Report(r step.Request, err error) {
 			p.stage = scaled
 		case apierrors.IsConflict(err) && p.conflicts < mostConflicts:
 			p.conflicts++
-			p.stage = evaluating
+			p.stage, p.asked = evaluating, nil
 		default:
 			p.stage, p.refusal = scaled, messageOf(err)
 		}

@@ -358,6 +358,77 @@ func TestControllerWaitsForTheKindOfATarget(t *testing.T) {
 	}
 }
 
+// aggregating is a catalog with kinds of another server.
+type aggregating struct {
+	steptest.Catalog
+	others step.Elsewhere
+}
+
+func (c *aggregating) Elsewhere() *step.Elsewhere { return &c.others }
+
+// TestControllerScalesTargetsOfOtherServers by their scale, which it reads in every pass.
+func TestControllerScalesTargetsOfOtherServers(t *testing.T) {
+	t.Parallel()
+	const (
+		path   = "/apis/example.org/v1/namespaces/default/moons/web/scale"
+		unable = "AbleToScale False FailedGetScale: the HPA controller was unable to get the target's current scale: "
+		scale  = `{"metadata": {"name": "web", "namespace": "default", "resourceVersion": "r%d"}, "spec": {"replicas": %[1]d}, "status": {"replicas": 1, "selector": "app=web"}}`
+	)
+	w := newWorld(t)
+	catalog := &aggregating{others: step.Elsewhere{Stale: []schema.GroupVersion{{Group: "example.org", Version: "v1"}}}}
+	w.controller.catalog = catalog
+	w.scaler(t, "example.org/v1", "Moon", "")
+	if got, want := conditions(w.settle(t)), unable+`no matches for kind "Moon" in group "example.org"`; got != want {
+		t.Errorf("while the server does not say what it serves the conditions are\n%s\nwant\n%s", got, want)
+	}
+	catalog.others = step.Elsewhere{
+		Resources: []step.Resource{{Bucket: step.ElsewhereBucket("example.org", "moons"), Group: "example.org", Version: "v1", Plural: "moons", Kind: "Moon", Namespaced: true}},
+		Kinds:     map[schema.GroupVersionKind]int{{Group: "example.org", Version: "v1", Kind: "Moon"}: 0},
+	}
+	for _, c := range []struct{ scale, want string }{
+		{"", unable + "the server could not find the requested resource (get moons.example.org web)"},
+		{fmt.Sprintf(scale, 9), "AbleToScale True SucceededRescale: the HPA controller was able to update the target scale to 5"},
+		{fmt.Sprintf(scale, 0), able + "\nScalingActive False ScalingDisabled: scaling is disabled since the replica count of the target is zero"},
+		{fmt.Sprintf(scale, 5), able + "\nScalingActive False ScalingDisabled: scaling is disabled since the replica count of the target is zero"},
+	} {
+		if c.scale != "" {
+			w.metrics[path] = c.scale
+		}
+		w.now = w.now.Add(period)
+		if wake := w.controller.Wake(); !wake.Equal(w.now) {
+			t.Errorf("the next step is at %v, want %v", wake, w.now)
+		}
+		r := w.step(t)
+		if r != nil && strings.HasSuffix(r.Path, "/scale") {
+			var sent autoscalingv1.Scale
+			if err := json.Unmarshal(r.Body, &sent); err != nil {
+				t.Fatal(err)
+			}
+			if r.Method != "PUT" || r.Path != path || sent.Spec.Replicas != 5 || sent.ResourceVersion != "r9" {
+				t.Errorf("scaled by %s %s %s", r.Method, r.Path, r.Body)
+			}
+			// It is read again after a conflict.
+			w.controller.Report(*r, apierrors.NewConflict(schema.GroupResource{Resource: "moons"}, "web", errors.New("changed")))
+			w.metrics[path] = fmt.Sprintf(scale, 1)
+			if r = w.step(t); r == nil || !strings.Contains(string(r.Body), `"replicas":2`) || !strings.Contains(string(r.Body), `"resourceVersion":"r1"`) {
+				t.Fatalf("after a conflict the request is %+v", r)
+			}
+			w.controller.Report(*r, nil)
+			if r = w.step(t); !strings.HasSuffix(r.Path, "/status") {
+				t.Fatalf("after it was scaled the request is %+v", r)
+			}
+			c.want = strings.Replace(c.want, "to 5", "to 2", 1)
+		}
+		if r != nil {
+			w.put(t, scalers, "default/a", string(r.Body))
+			w.controller.Report(*r, nil)
+		}
+		if got := conditions(w.settle(t)); got != c.want {
+			t.Errorf("the conditions are\n%s\nwant\n%s", got, c.want)
+		}
+	}
+}
+
 func TestControllerReportsMetricsThatItCannotRead(t *testing.T) {
 	t.Parallel()
 	const target = "target: {type: AverageValue, averageValue: '1'}"

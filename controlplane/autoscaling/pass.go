@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"time"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -27,6 +26,7 @@ type stage int
 
 const (
 	evaluating stage = iota
+	asking           // the server of the target
 	measuring        // the servers of metrics
 	scaling          // the target
 	scaled           // nothing: the target was scaled, or could not be
@@ -37,6 +37,9 @@ const (
 type pass struct {
 	number uint64
 	stage  stage
+	// asked is the answer of the server of the target; nil: this server has it, or it is to be
+	// asked.
+	asked *asked
 	// metrics are what was asked for, and readings the answers. A sender writes them, the
 	// controller reads them once the request is reported.
 	metrics  []autoscalingv2.MetricSpec
@@ -115,11 +118,15 @@ func (l *look) notBefore() time.Time {
 // end ends a pass, and decides when the next one begins.
 func (l *look) end() {
 	s := l.scaler
-	if s.pass.outcome.periodic {
-		l.controller.again[l.key] = s.next
+	c := l.controller
+	if s.pass.outcome.periodic || s.pass.asked != nil {
+		c.again[l.key] = s.next
+	}
+	if _, lost := c.lost[l.key]; lost && !c.catalog.Elsewhere().Empty() { // a server may say of its kinds later
+		c.again[l.key] = l.now.Add(period)
 	}
 	if s.pass = nil; s.again {
-		l.controller.due.Add(l.key)
+		c.due.Add(l.key)
 	}
 }
 
@@ -130,6 +137,16 @@ func (l *look) evaluate() (step.Request, bool) {
 	p.stage = writing
 	v := verdict{o.Status.DeepCopy(), l.now}
 	t, why := l.controller.find(l.view, l.key, o)
+	if why == "" && step.IsElsewhere(t.key) {
+		if p.asked == nil || p.asked.target != t.key {
+			return l.ask(t), true
+		}
+		if p.asked.err != nil {
+			why = p.asked.err.Error()
+		}
+		scale := &p.asked.scale
+		t.version, t.replicas, t.running, t.selector = scale.ResourceVersion, scale.Spec.Replicas, scale.Status.Replicas, scale.Status.Selector
+	}
 	if why != "" {
 		l.warn("FailedGetScale", why)
 		v.set(autoscalingv2.AbleToScale, false, "FailedGetScale", "the HPA controller was unable to get the target's current scale: "+why)
@@ -274,13 +291,13 @@ func (l *look) write() (step.Request, bool) {
 
 // scale is the request that gives the target another number of replicas.
 func (t target) scale(about storage.Key, replicas int32) step.Request {
-	namespace, name := step.SplitName(t.rec.Key.Name)
+	namespace, name := step.SplitName(t.key.Name)
 	body, _ := json.Marshal(autoscalingv1.Scale{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "autoscaling/v1", Kind: "Scale"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, ResourceVersion: strconv.FormatInt(int64(t.rec.Modified), 10)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, ResourceVersion: t.version},
 		Spec:       autoscalingv1.ScaleSpec{Replicas: replicas},
 	})
-	return step.Put(user, t.resource.Object(t.rec.Key)+"/scale", body, step.Subject{Key: about, Detail: "scale"})
+	return step.Put(user, t.path(), body, step.Subject{Key: about, Detail: "scale"})
 }
 
 // warn records an Event about the autoscaler.

@@ -4,12 +4,15 @@
 package autoscaling
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,44 +26,99 @@ import (
 // target is what an autoscaler scales.
 type target struct {
 	resource step.Resource
-	rec      *storage.Record
-	replicas int32 // of its specification
-	running  int32 // of its status
+	key      storage.Key
+	version  string // the resourceVersion
+	replicas int32  // of its specification
+	running  int32  // of its status
 	// selector of its Pods, as text; empty: it has none.
 	selector string
 }
 
-// find returns the target of an autoscaler, or else why there is none, and follows it.
+// find returns the target of an autoscaler, or else why there is none, and follows it. Of one
+// that another server has, only the resource and the key are known: see [look.ask].
 func (c *Controller) find(view storage.View, key storage.Key, obj *autoscalingv2.HorizontalPodAutoscaler) (t target, why string) {
 	ref := &obj.Spec.ScaleTargetRef
-	group := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group
-	r, ok := c.catalog.Kind(ref.APIVersion, ref.Kind)
-	if !ok { // in that version
-		for other := range c.catalog.Resources() {
-			if other.Group == group && other.Kind == ref.Kind {
-				r, ok = other, true
-			}
-		}
-	}
+	r, ok := c.kindOf(ref.APIVersion, ref.Kind)
 	if !ok {
 		c.follow(key, storage.Key{})
 		c.lost.Add(key)
-		return t, fmt.Sprintf("no matches for kind %q in group %q", ref.Kind, group)
+		return t, fmt.Sprintf("no matches for kind %q in group %q", ref.Kind, schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group)
 	}
 	delete(c.lost, key)
-	found := r.Key(obj.Namespace, ref.Name)
-	c.follow(key, found)
+	t.resource, t.key = r, r.Key(obj.Namespace, ref.Name)
+	c.follow(key, t.key)
+	missing := fmt.Sprintf("%s %q not found", named(r), ref.Name)
+	if step.IsElsewhere(t.key) {
+		if !step.IsPlainName(ref.Name) {
+			return t, missing
+		}
+		return t, ""
+	}
 	at := pathsOf(view, r)
 	if at.replicas == "" {
 		return t, "the server could not find the requested resource"
 	}
-	if t.rec = view.Get(found); t.rec == nil {
-		return t, fmt.Sprintf("%s %q not found", named(r), ref.Name)
+	rec := view.Get(t.key)
+	if rec == nil {
+		return t, missing
 	}
-	t.resource, t.replicas, t.running = r, number(t.rec, at.replicas), number(t.rec, at.running)
-	t.selector = at.selected(t.rec)
+	t.version = strconv.FormatInt(int64(rec.Modified), 10)
+	t.replicas, t.running = number(rec, at.replicas), number(rec, at.running)
+	t.selector = at.selected(rec)
 	return t, ""
 }
+
+// kindOf returns the resource of a kind, here or at another server, in its version or else in
+// any.
+func (c *Controller) kindOf(apiVersion, kind string) (step.Resource, bool) {
+	others := c.catalog.Elsewhere()
+	if r, ok := c.catalog.Kind(apiVersion, kind); ok {
+		return r, true
+	}
+	if r, ok := others.Kind(apiVersion, kind); ok {
+		return r, true
+	}
+	group := schema.FromAPIVersionAndKind(apiVersion, kind).Group
+	is := func(r step.Resource) bool { return r.Group == group && r.Kind == kind }
+	for r := range c.catalog.Resources() {
+		if is(r) {
+			return r, true
+		}
+	}
+	if at := slices.IndexFunc(others.Resources, is); at >= 0 {
+		return others.Resources[at], true
+	}
+	return step.Resource{}, false
+}
+
+// asked is the answer of another server for the scale of a target.
+type asked struct {
+	target storage.Key
+	scale  autoscalingv1.Scale
+	err    error
+}
+
+// ask returns the request that reads the scale of a target of another server. No event tells of
+// its changes: it is read every period.
+func (l *look) ask(t target) step.Request {
+	p, fetch := l.scaler.pass, l.controller.fetch
+	into := &asked{target: t.key}
+	p.stage, p.asked, l.scaler.next = asking, into, l.now.Add(period)
+	_, name := step.SplitName(t.key.Name)
+	of := schema.GroupResource{Group: t.resource.Group, Resource: t.resource.Plural}
+	return step.Request{
+		User: user, Method: http.MethodGet, Path: t.path(), Subject: step.Subject{Key: l.key, Detail: "target"},
+		Do: func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, readTimeout)
+			defer cancel()
+			into.err = get(ctx, fetch, t.path(), nil, of, name, &into.scale)
+			return nil // that a server does not answer is no failure of this controller
+		},
+	}
+}
+
+// path is that of its scale.
+func (t target) path() string { return t.resource.Object(t.key) + "/scale" }
 
 func number(rec *storage.Record, path string) int32 {
 	n, _ := strconv.ParseInt(string(member(rec.Value, path)), 10, 32) // 0 if nothing is said
@@ -153,18 +211,10 @@ func podsOf(view storage.View, namespace string, selector labels.Selector) []*co
 
 // resourceOf returns the name of the resource of a kind, in any version.
 func (c *Controller) resourceOf(apiVersion, kind string) (string, error) {
+	if r, ok := c.kindOf(apiVersion, kind); ok {
+		return named(r), nil
+	}
 	gk := schema.FromAPIVersionAndKind(apiVersion, kind).GroupKind()
-	if r, ok := c.catalog.Kind(apiVersion, kind); ok {
-		return named(r), nil
-	}
-	if r, ok := c.catalog.Elsewhere().Kind(apiVersion, kind); ok {
-		return named(r), nil
-	}
-	for r := range c.catalog.Resources() {
-		if r.Group == gk.Group && r.Kind == gk.Kind {
-			return named(r), nil
-		}
-	}
 	return "", fmt.Errorf("unable to map kind %s to resource: no matches for kind %q in group %q", gk, gk.Kind, gk.Group)
 }
 

@@ -35,6 +35,9 @@ type Elsewhere struct {
 	Stale []schema.GroupVersion
 }
 
+// Empty reports whether there are no other servers.
+func (e *Elsewhere) Empty() bool { return len(e.Resources) == 0 && len(e.Stale) == 0 }
+
 // Kind returns the resource that serves a kind in a group and version.
 func (e *Elsewhere) Kind(apiVersion, kind string) (Resource, bool) {
 	i, ok := e.Kinds[schema.FromAPIVersionAndKind(apiVersion, kind)]
