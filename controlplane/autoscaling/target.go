@@ -98,7 +98,7 @@ type asked struct {
 	err    error
 }
 
-// ask returns the request that reads the scale of a target of another server. No event tells of
+// ask returns the request that reads the scale of a target of another server. No event reports
 // its changes: it is read every period.
 func (l *look) ask(t target) step.Request {
 	p, fetch := l.scaler.pass, l.controller.fetch
