@@ -44,7 +44,7 @@ func newProject(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text = bytes.Replace(text, []byte("// GuestbookSpec"), []byte("// GuestbookSpec is no {{ template }}.\n//\n// GuestbookSpec"), 1)
+	text = bytes.Replace(text, []byte("// GuestbookSpec"), []byte("// GuestbookSpec is no {{ template }}, and no -----BEGIN CERTIFICATE-----\n//\n// GuestbookSpec"), 1)
 	write(t, types, string(text))
 	return dir
 }
@@ -97,7 +97,7 @@ func render(t *testing.T, files map[string][]byte, namespace string, change func
 // documents adds the objects of a stream, by kind and name.
 func documents(t *testing.T, text []byte, to map[string]any) {
 	t.Helper()
-	for document := range bytes.SplitSeq(text, []byte("---\n")) {
+	for document := range deploy.Documents(text) {
 		var o map[string]any
 		if err := yaml.Unmarshal(document, &o); err != nil {
 			t.Fatalf("%v\n%s", err, document)

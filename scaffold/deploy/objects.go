@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 
 	"sigs.k8s.io/yaml"
@@ -138,10 +139,7 @@ func generated(ctx context.Context, dir string, p *project.Project) (map[string]
 	}
 	out := map[string][]object{}
 	for _, file := range result.Files {
-		for document := range bytes.SplitSeq(file.Data, []byte("---\n")) {
-			if len(bytes.TrimSpace(document)) == 0 {
-				continue
-			}
+		for document := range Documents(file.Data) {
 			var o object
 			if err := yaml.Unmarshal(document, &o); err != nil {
 				return nil, fmt.Errorf("read what %s made: %w", file.Generator, err)
@@ -157,6 +155,18 @@ func generated(ctx context.Context, dir string, p *project.Project) (map[string]
 		return nil, errors.New("the project has nothing to deploy: add a kind with steer create api")
 	}
 	return out, nil
+}
+
+// Documents are those of a stream that are not empty. A line that ends in dashes is part
+// of a document.
+func Documents(text []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for document := range bytes.SplitSeq(append([]byte("\n"), text...), []byte("\n---\n")) {
+			if len(bytes.TrimSpace(document)) > 0 && !yield(document) {
+				return
+			}
+		}
+	}
 }
 
 // add takes an object over.
