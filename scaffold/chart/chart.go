@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -75,12 +76,14 @@ func Files(ctx context.Context, dir string, p *project.Project, s deploy.Setting
 		return nil, err
 	}
 	templates := map[string]*bytes.Buffer{}
-	has := map[deploy.Part]bool{}
+	converts := slices.ContainsFunc(objects, deploy.Object.Converted)
+	conditions := map[string]bool{}
 	for _, o := range objects {
 		if o.Part == deploy.Namespace {
 			continue
 		}
-		has[o.Part] = true
+		condition := conditionOf(o, converts)
+		conditions[condition] = true
 		text, err := o.YAML()
 		if err != nil {
 			return nil, err
@@ -89,9 +92,9 @@ func Files(ctx context.Context, dir string, p *project.Project, s deploy.Setting
 		if templates[name] == nil {
 			templates[name] = &bytes.Buffer{}
 		}
-		templates[name].WriteString(template(o, string(text)))
+		templates[name].WriteString(template(o, string(text), condition, converts))
 	}
-	values, err := valuesOf(s, has)
+	values, err := valuesOf(s, conditions)
 	if err != nil {
 		return nil, err
 	}
@@ -119,8 +122,35 @@ func fileName(o deploy.Object, project string) string {
 
 var resources = regexp.MustCompile(`(?m)^( *)resources:\n *limits:\n *` + regexp.QuoteMeta(resourceMark) + `: "1"\n`)
 
+// conditionOf is when an object is part of a release; empty: always. Where versions are
+// converted, the API server calls the operator without admission webhooks, too.
+func conditionOf(o deploy.Object, converts bool) string {
+	switch o.Part {
+	case deploy.CRD:
+		return ".Values.crd.enable"
+	case deploy.Metrics:
+		return ".Values.metrics.enable"
+	case deploy.Prometheus:
+		return "and .Values.metrics.enable .Values.prometheus.enable"
+	case deploy.NetworkPolicy:
+		return ".Values.networkPolicy.enable"
+	case deploy.Webhook:
+		if !converts || strings.HasSuffix(o.Kind, "WebhookConfiguration") {
+			return webhookCondition
+		}
+	case deploy.Server:
+		return serverCondition
+	}
+	return ""
+}
+
+const (
+	webhookCondition = ".Values.webhook.enable"
+	serverCondition  = ".Values.server.enable"
+)
+
 // template makes a template of a document.
-func template(o deploy.Object, text string) string {
+func template(o deploy.Object, text, condition string, converts bool) string {
 	// What looks like a template in a description is none.
 	text = strings.ReplaceAll(text, "{{", `{{ "{{" }}`)
 	text = strings.NewReplacer(
@@ -135,24 +165,11 @@ func template(o deploy.Object, text string) string {
 		of = "server"
 	}
 	text = resources.ReplaceAllString(text, "$1{{- with .Values."+of+".resources }}\n${1}resources:\n$1  {{- toYaml . | nindent 10 }}\n$1{{- end }}\n")
-	if o.Kind == "Deployment" && strings.Contains(text, "name: webhook") {
+	if o.Kind == "Deployment" && strings.Contains(text, "name: webhook") && !converts {
 		text = strings.Replace(text, "        env:\n", "        env:\n        {{- if not .Values.webhook.enable }}\n        - name: ENABLE_WEBHOOKS\n          value: \"false\"\n        {{- end }}\n", 1)
 	}
-	condition := ""
-	switch o.Part {
-	case deploy.CRD:
-		condition = ".Values.crd.enable"
+	if o.Part == deploy.CRD {
 		text = keepable(text)
-	case deploy.Metrics:
-		condition = ".Values.metrics.enable"
-	case deploy.Prometheus:
-		condition = "and .Values.metrics.enable .Values.prometheus.enable"
-	case deploy.NetworkPolicy:
-		condition = ".Values.networkPolicy.enable"
-	case deploy.Webhook:
-		condition = ".Values.webhook.enable"
-	case deploy.Server:
-		condition = ".Values.server.enable"
 	}
 	if condition != "" {
 		text = "{{- if " + condition + " }}\n" + text + "{{- end }}\n"
@@ -189,7 +206,7 @@ func splitImage(image string) (repository, tag, digest string) {
 }
 
 // valuesOf is values.yaml.
-func valuesOf(s deploy.Settings, has map[deploy.Part]bool) ([]byte, error) {
+func valuesOf(s deploy.Settings, conditions map[string]bool) ([]byte, error) {
 	type object = map[string]any
 	imageOf := func(name string) object {
 		repository, tag, digest := splitImage(name)
@@ -221,7 +238,7 @@ func valuesOf(s deploy.Settings, has map[deploy.Part]bool) ([]byte, error) {
 		{"The custom API server.", "server", object{"enable": true, "image": imageOf(s.Server.Image), "resources": s.Server.Resources}},
 	}
 	for _, b := range blocks {
-		if b.name == "webhook" && !has[deploy.Webhook] || b.name == "server" && !has[deploy.Server] {
+		if b.name == "webhook" && !conditions[webhookCondition] || b.name == "server" && !conditions[serverCondition] {
 			continue
 		}
 		if err := block(b.comment, b.name, b.value); err != nil {

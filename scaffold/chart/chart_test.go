@@ -216,6 +216,42 @@ func TestValuesLeavePartsOut(t *testing.T) {
 	}
 }
 
+// TestVersionsAreConvertedWithoutAdmissionWebhooks: objects of a version that is not stored
+// can only be read with the operator that converts them.
+func TestVersionsAreConvertedWithoutAdmissionWebhooks(t *testing.T) {
+	t.Parallel()
+	dir := newProject(t)
+	gvk := project.GVK{Group: "webapp", Version: "v1", Kind: "Guestbook"}
+	second := gvk
+	second.Version = "v2"
+	if _, err := scaffold.CreateAPI(t.Context(), scaffold.APIOptions{Dir: dir, GVK: second}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := scaffold.CreateWebhook(t.Context(), scaffold.WebhookOptions{Dir: dir, GVK: gvk, Conversion: true}); err != nil {
+		t.Fatal(err)
+	}
+	files, whole := chart(t, dir, func(*deploy.Settings) {})
+	want := maps.Clone(whole)
+	delete(want, "Namespace guestbook-system")
+	delete(want, "ValidatingWebhookConfiguration guestbook-validating-webhook-configuration")
+	got := render(t, files, "guestbook-system", func(values map[string]any) {
+		values["webhook"].(map[string]any)["enable"] = false
+		values["crd"].(map[string]any)["keep"] = false
+	})
+	equal(t, "without webhooks", got, want)
+
+	if _, err := scaffold.DeleteWebhook(t.Context(), scaffold.DeleteOptions{Dir: dir, GVK: gvk, Force: true}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := scaffold.CreateWebhook(t.Context(), scaffold.WebhookOptions{Dir: dir, GVK: gvk, Conversion: true}); err != nil {
+		t.Fatal(err)
+	}
+	files, _ = chart(t, dir, func(*deploy.Settings) {})
+	if values := string(files["values.yaml"]); strings.Contains(values, "\nwebhook:\n") {
+		t.Errorf("a value turns nothing off:\n%s", values)
+	}
+}
+
 // TestEditsOfAChartAreKept edits, adds and removes files, and generates again.
 func TestEditsOfAChartAreKept(t *testing.T) {
 	t.Parallel()

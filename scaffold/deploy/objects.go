@@ -78,7 +78,8 @@ func Objects(ctx context.Context, dir string, p *project.Project, s Settings) ([
 	var converted []string
 	b.part = CRD
 	for _, o := range generated["crd"] {
-		if b.converted(o) {
+		if hook := conversion(o); hook != nil {
+			b.serve(hook)
 			converted = append(converted, o["metadata"].(object)["name"].(string))
 		}
 		b.add(o)
@@ -239,6 +240,9 @@ func (o Object) YAML() ([]byte, error) {
 	}
 	return text, nil
 }
+
+// Converted reports whether the object is a definition whose versions a webhook converts.
+func (o Object) Converted() bool { return o.Part == CRD && conversion(o.content) != nil }
 
 // rules are a list of rules of a role.
 func rules(list ...object) []any {

@@ -210,14 +210,10 @@ func (b *builder) serve(hook object) {
 	}
 }
 
-// converted reports whether the versions of a definition are converted by a webhook, which
-// is led to the Service of the deployment.
-func (b *builder) converted(definition object) bool {
+// conversion is the webhook that converts the versions of a definition; nil: none does.
+func conversion(definition object) object {
 	spec, _ := definition["spec"].(object)
 	conversion, _ := spec["conversion"].(object)
-	hook, ok := conversion["webhook"].(object)
-	if ok {
-		b.serve(hook)
-	}
-	return ok
+	hook, _ := conversion["webhook"].(object)
+	return hook
 }

@@ -111,8 +111,7 @@ func (t *tree) add(o deploy.Object) error {
 		t.resources[folder] = append(t.resources[folder], file)
 	}
 	if generated {
-		spec, _ := content["spec"].(object)
-		t.converted = t.converted || spec["conversion"] != nil
+		t.converted = t.converted || o.Converted()
 		return nil
 	}
 	if o.Namespace != "" && o.Namespace != t.settings.Namespace {
