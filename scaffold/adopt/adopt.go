@@ -203,9 +203,13 @@ func readProject(dir string) (*projectFile, error) {
 	if err != nil {
 		return nil, err
 	}
+	document, err := project.ParseDocument(file, text)
+	if err != nil {
+		return nil, err
+	}
 	p := &projectFile{}
-	if err := yaml.Unmarshal(text, p); err != nil {
-		return nil, project.Usagef("%s: %s", file, strings.ReplaceAll(strings.TrimPrefix(err.Error(), "yaml: "), "\n", " "))
+	if err := document.Decode(p); err != nil {
+		return nil, err
 	}
 	if p.Version != "3" {
 		return nil, project.Usagef("%s has version %q, and this steer knows version \"3\": migrate it with kubebuilder first, or use a newer steer", file, p.Version)

@@ -291,7 +291,7 @@ func TestProjectsThatCannotBeAdoptedAreRefused(t *testing.T) {
 			write(t, filepath.Join(dir, "PROJECT"), "version: \"3\"\nlayout: ansible\n")
 			return good
 		},
-		"mapping":           func(dir string) Options { write(t, filepath.Join(dir, "PROJECT"), "version: [\n"); return good },
+		"PROJECT:1: ":       func(dir string) Options { write(t, filepath.Join(dir, "PROJECT"), "version: [\n"); return good },
 		"name a checkout":   func(string) Options { return Options{} },
 		"there is no " + "": func(dir string) Options { _ = os.Remove(filepath.Join(dir, makefileName)); return good },
 		"line \"# steer adopt": func(dir string) Options {
@@ -303,9 +303,6 @@ func TestProjectsThatCannotBeAdoptedAreRefused(t *testing.T) {
 		o := change(dir)
 		before := tree(t, dir)
 		o.Dir = dir
-		if want == "mapping" {
-			want = "PROJECT: "
-		}
 		_, err := Adopt(o)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("want a line with %q, got %v", want, err)

@@ -20,7 +20,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -51,12 +50,10 @@ type Options struct {
 
 type object = map[string]any
 
-var semver = regexp.MustCompile(`^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)
-
 // Write writes the bundle of a project. Files that its owner has edited are left.
 func Write(ctx context.Context, o Options) (*project.Report, error) {
-	if !semver.MatchString(o.Version) {
-		return nil, project.Usagef("--version %q is no version of a bundle: give one such as 0.1.0", o.Version)
+	if err := deploy.CheckVersion(o.Version); err != nil {
+		return nil, err
 	}
 	p, settings, err := deploy.ReadProject(o.Dir, o.Image)
 	if err != nil {
@@ -175,8 +172,11 @@ func base(dir string, p *project.Project) (*version, error) {
 	case err != nil:
 		return nil, err
 	default:
+		if err := project.CheckDocuments(file, text); err != nil {
+			return nil, err
+		}
 		if err := yaml.Unmarshal(text, &v.content); err != nil {
-			return nil, fmt.Errorf("%s: %s", file, strings.ReplaceAll(err.Error(), "\n", " "))
+			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 	}
 	if v.spec, _ = v.content["spec"].(object); v.spec == nil {
@@ -212,10 +212,14 @@ func (v *version) examples(dir string) {
 			v.failed = cmp.Or(v.failed, err)
 			continue
 		}
+		if err := project.CheckDocuments(file, text); err != nil {
+			v.failed = cmp.Or(v.failed, err)
+			continue
+		}
 		for document := range strings.SplitSeq(string(text), "\n---") {
 			var o object
 			if err := yaml.Unmarshal([]byte(document), &o); err != nil {
-				v.failed = cmp.Or(v.failed, fmt.Errorf("%s: %s", file, strings.ReplaceAll(err.Error(), "\n", " ")))
+				v.failed = cmp.Or(v.failed, fmt.Errorf("%s: %w", file, err))
 			} else if kind, _ := o["kind"].(string); v.owns(kind) {
 				all = append(all, o)
 			}

@@ -5,6 +5,8 @@ package bundle
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -165,6 +167,35 @@ func TestBundleRefusesRolesOfOtherNamespaces(t *testing.T) {
 	_, err = Write(t.Context(), Options{Dir: dir, Version: "0.1.0"})
 	if !errors.Is(err, project.ErrUsage) || !strings.Contains(err.Error(), "is in the namespace elsewhere, and a bundle is installed into one namespace") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestMistakesOfFilesHaveALine: the base and the samples are files that people write.
+func TestMistakesOfFilesHaveALine(t *testing.T) {
+	t.Parallel()
+	dir := newProject(t)
+	for name, text := range map[string]string{
+		"config/manifests/bases/guestbook.clusterserviceversion.yaml": "metadata: {}\nspec: []]\n",
+		"config/samples/webapp_v1_guestbook.yaml":                     "kind: A\n---\nkind: [\n",
+	} {
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		before, err := os.ReadFile(file)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		write(t, file, text)
+		want := fmt.Sprintf("%s:%d: did not find", file, strings.Count(text, "\n"))
+		if _, err := Write(t.Context(), Options{Dir: dir, Version: "0.1.0"}); !errors.Is(err, project.ErrUsage) || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("want %s, got %v", want, err)
+		}
+		if before == nil {
+			err = os.Remove(file)
+		} else {
+			err = os.WriteFile(file, before, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -20,8 +20,6 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/steer-dev/steer/scaffold/deploy"
 	"github.com/steer-dev/steer/scaffold/project"
 )
@@ -32,8 +30,12 @@ type Options struct {
 	Dir string
 	// Output is the folder of the chart. Default: dist/chart.
 	Output string
-	// Image of the operator that values.yaml names. Default: that of steer.yaml.
+	// Image of the operator that values.yaml names, also where that was edited. Default: that
+	// of steer.yaml; then an edited file keeps its own.
 	Image string
+	// Version of the chart, such as 0.1.0, also where Chart.yaml was edited. Default: 0.1.0;
+	// then an edited file keeps its own.
+	Version string
 	// Force writes files anew that were edited.
 	Force bool
 }
@@ -50,28 +52,31 @@ const (
 // Write writes the chart of a project. Files that its owner has edited are left, and
 // values.yaml gets the values that it does not have.
 func Write(ctx context.Context, o Options) (*project.Report, error) {
+	if o.Version != "" {
+		if err := deploy.CheckVersion(o.Version); err != nil {
+			return nil, err
+		}
+	}
 	p, settings, err := deploy.ReadProject(o.Dir, o.Image)
 	if err != nil {
 		return nil, err
 	}
-	files, err := Files(ctx, o.Dir, p, settings)
+	files, err := Files(ctx, o, p, settings)
 	if err != nil {
 		return nil, err
 	}
-	folder := deploy.Folder{
-		Project: o.Dir, Output: cmp.Or(o.Output, "dist/chart"), Files: files, Force: o.Force,
-		Merge: map[string]func(edited, generated []byte) ([]byte, error){"values.yaml": addValues},
-	}
+	output := cmp.Or(o.Output, "dist/chart")
+	folder := deploy.Folder{Project: o.Dir, Output: output, Files: files, Force: o.Force, Merge: o.merges(output)}
 	return folder.Write()
 }
 
 // Files are those of the chart of a project.
-func Files(ctx context.Context, dir string, p *project.Project, s deploy.Settings) (map[string][]byte, error) {
+func Files(ctx context.Context, o Options, p *project.Project, s deploy.Settings) (map[string][]byte, error) {
 	marked := s
 	marked.Image, marked.Namespace, marked.Replicas, marked.ServiceMonitor = imageMark, namespaceMark, replicasMark, true
 	marked.Resources = deploy.Resources{Limits: map[string]string{resourceMark: "1"}}
 	marked.Server.Image, marked.Server.Resources = serverMark, marked.Resources
-	objects, err := deploy.Objects(ctx, dir, p, marked)
+	objects, err := deploy.Objects(ctx, o.Dir, p, marked)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +105,7 @@ func Files(ctx context.Context, dir string, p *project.Project, s deploy.Setting
 	}
 	_, tag, _ := splitImage(s.Image)
 	files := map[string][]byte{
-		"Chart.yaml": fmt.Appendf(nil, "apiVersion: v2\nname: %s\ndescription: The operator %s\ntype: application\nversion: 0.1.0\nappVersion: %q\n", p.Name, p.Name, tag),
+		"Chart.yaml": fmt.Appendf(nil, "apiVersion: v2\nname: %s\ndescription: The operator %s\ntype: application\nversion: %s\nappVersion: %q\n", p.Name, p.Name, cmp.Or(o.Version, "0.1.0"), tag),
 		// Helm packs what is not named here.
 		".helmignore": []byte(deploy.RecordFile + "\n.git/\n.DS_Store\n*.orig\n*.tgz\n"),
 		"values.yaml": values,
@@ -191,79 +196,4 @@ func keepable(text string) string {
 		return strings.Replace(text, "\nmetadata:\n  annotations:\n", "\nmetadata:\n  annotations:\n"+keep, 1)
 	}
 	return strings.Replace(text, "\nmetadata:\n", "\nmetadata:\n  {{- if .Values.crd.keep }}\n  annotations:\n    helm.sh/resource-policy: keep\n  {{- end }}\n", 1)
-}
-
-// splitImage divides the name of an image.
-func splitImage(image string) (repository, tag, digest string) {
-	repository, digest, _ = strings.Cut(image, "@")
-	if i := strings.LastIndex(repository, ":"); i > strings.LastIndex(repository, "/") {
-		repository, tag = repository[:i], repository[i+1:]
-	}
-	if tag == "" {
-		tag = "latest"
-	}
-	return repository, tag, digest
-}
-
-// valuesOf is values.yaml.
-func valuesOf(s deploy.Settings, conditions map[string]bool) ([]byte, error) {
-	type object = map[string]any
-	imageOf := func(name string) object {
-		repository, tag, digest := splitImage(name)
-		image := object{"repository": repository, "tag": tag}
-		if digest != "" {
-			image["digest"] = digest
-		}
-		return image
-	}
-	var out bytes.Buffer
-	block := func(comment, name string, value any) error {
-		text, err := yaml.Marshal(object{name: value})
-		if err != nil {
-			return fmt.Errorf("write values.yaml: %w", err)
-		}
-		fmt.Fprintf(&out, "# %s\n%s", comment, text)
-		return nil
-	}
-	blocks := []struct {
-		comment, name string
-		value         any
-	}{
-		{"The Deployment of the operator. A digest of the image takes the place of its tag.", "manager", object{"replicas": s.Replicas, "image": imageOf(s.Image), "resources": s.Resources}},
-		{"CRDs are installed and upgraded with the release; with keep they, and all their objects, outlive it.", "crd", object{"enable": true, "keep": true}},
-		{"Metrics are served by HTTPS to those who have the role metrics-reader.", "metrics", object{"enable": true}},
-		{"A ServiceMonitor, for clusters with the operator of Prometheus.", "prometheus", object{"enable": s.ServiceMonitor}},
-		{"Metrics only to namespaces with the label metrics: enabled.", "networkPolicy", object{"enable": true}},
-		{"Admission webhooks.", "webhook", object{"enable": true}},
-		{"The custom API server.", "server", object{"enable": true, "image": imageOf(s.Server.Image), "resources": s.Server.Resources}},
-	}
-	for _, b := range blocks {
-		if b.name == "webhook" && !conditions[webhookCondition] || b.name == "server" && !conditions[serverCondition] {
-			continue
-		}
-		if err := block(b.comment, b.name, b.value); err != nil {
-			return nil, err
-		}
-	}
-	return out.Bytes(), nil
-}
-
-// addValues adds the top-level values to an edited values.yaml that it does not have.
-func addValues(edited, generated []byte) ([]byte, error) {
-	var have map[string]any
-	if err := yaml.Unmarshal(edited, &have); err != nil {
-		return nil, fmt.Errorf("values.yaml: %s", strings.ReplaceAll(err.Error(), "\n", " "))
-	}
-	out := edited
-	for block := range strings.SplitSeq("\n"+string(generated), "\n# ") {
-		block = strings.TrimSuffix(block, "\n") + "\n"
-		_, text, _ := strings.Cut(block, "\n")
-		if name, _, ok := strings.Cut(text, ":"); ok && have[name] == nil {
-			if len(out) > 0 && !bytes.HasSuffix(out, []byte("\n")) {
-				out = append(out, '\n')
-			}
-			out = append(out, "# "+block...)
-		}
-	}
-	return out, nil
 }

@@ -5,6 +5,7 @@ package chart
 
 import (
 	"bytes"
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -125,7 +126,7 @@ func chart(t *testing.T, dir string, change func(*deploy.Settings)) (files map[s
 		t.Fatal(err)
 	}
 	change(&settings)
-	if files, err = Files(t.Context(), dir, p, settings); err != nil {
+	if files, err = Files(t.Context(), Options{Dir: dir}, p, settings); err != nil {
 		t.Fatal(err)
 	}
 	list, err := deploy.Objects(t.Context(), dir, p, settings)
@@ -291,10 +292,10 @@ func TestEditsOfAChartAreKept(t *testing.T) {
 		t.Errorf("after edits: %+v", report)
 	}
 	values := read("values.yaml")
-	if !strings.HasPrefix(values, "manager: {replicas: 7, image: {repository: x, tag: y}}\nown: true\n# CRDs") || !strings.HasSuffix(values, "\nwebhook:\n  enable: true\n") {
+	if !strings.HasPrefix(values, "manager: {replicas: 7, image: {repository: \"guestbook\", tag: \"v2\"}}\nown: true\n# CRDs") || !strings.HasSuffix(values, "\nwebhook:\n  enable: true\n") {
 		t.Errorf("values.yaml is\n%s", values)
 	}
-	if again(Options{Image: "guestbook:v2"}); read("values.yaml") != values || read("templates/own.yaml") != "own" {
+	if again(Options{}); read("values.yaml") != values || read("templates/own.yaml") != "own" {
 		t.Error("edits are lost")
 	}
 	// The webhook goes: what was generated for it goes, and the edited Deployment is named.
@@ -309,6 +310,44 @@ func TestEditsOfAChartAreKept(t *testing.T) {
 	report = again(Options{Force: true})
 	if !slices.Contains(report.Created, "dist/chart/"+budget) || strings.HasSuffix(read(deployment), "# own\n") || read("templates/own.yaml") != "own" {
 		t.Errorf("by force: %+v", report)
+	}
+}
+
+// TestWhatIsAskedForIsInEditedFiles sets the image and the version of a chart whose files
+// were edited, and leaves all else in them.
+func TestWhatIsAskedForIsInEditedFiles(t *testing.T) {
+	t.Parallel()
+	o := Options{Image: "registry.example.com/a:v2", Version: "0.2.0"}
+	merges := o.merges("dist/chart")
+	const generated = "# The Deployment.\nmanager:\n  image:\n    repository: registry.example.com/a\n    tag: v2\n"
+	for name, c := range map[string]struct{ file, edited, want string }{
+		"in blocks, with comments": {
+			"values.yaml",
+			"manager:\n  # ours\n  image:\n    repository: mirror.example.com/a # mirrored\n    tag: 1.10\n    digest: 'sha256:01'\n",
+			"manager:\n  # ours\n  image:\n    repository: \"registry.example.com/a\" # mirrored\n    tag: \"v2\"\n    digest: \"\"\n",
+		},
+		"in one line":  {"values.yaml", "ä: {manager: 1}\nmanager: {image: {tag: \"v1\", repository: x}}\n", "ä: {manager: 1}\nmanager: {image: {tag: \"v2\", repository: \"registry.example.com/a\"}}\n"},
+		"not there":    {"values.yaml", "own: true\n", "own: true\n" + generated},
+		"the chart":    {"Chart.yaml", "name: ours\nversion: 0.1.7 # ours\nappVersion: \"v1\"\n", "name: ours\nversion: \"0.2.0\" # ours\nappVersion: \"v2\"\n"},
+		"without tag":  {"values.yaml", "manager:\n  image: {repository: x}\n", "values.yaml:2: cannot make manager.image.tag \"v2\" here"},
+		"in two words": {"values.yaml", "manager:\n  image:\n    repository: x y\n", "values.yaml:3: cannot make manager.image.repository"},
+		"by anchor":    {"values.yaml", "x: &x a\nmanager:\n  image:\n    repository: *x\n", "values.yaml:4: cannot make manager.image.repository"},
+		"no YAML":      {"values.yaml", "manager:\n  image: {\n", "values.yaml:2: did not find expected node content"},
+	} {
+		got, err := merges[c.file]([]byte(c.edited), []byte(generated))
+		if err != nil {
+			got = []byte(filepath.ToSlash(err.Error()))
+			c.want = "dist/chart/" + c.want
+		}
+		if errors.Is(err, project.ErrUsage) != (err != nil) || !strings.HasPrefix(string(got), c.want) || err == nil && string(got) != c.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, got, c.want)
+		}
+	}
+	for _, wrong := range []Options{{Version: "v1"}, {Version: "1"}, {Image: "a b"}} {
+		wrong.Dir = newProject(t)
+		if _, err := Write(t.Context(), wrong); !errors.Is(err, project.ErrUsage) {
+			t.Errorf("%+v: %v", wrong, err)
+		}
 	}
 }
 

@@ -235,18 +235,22 @@ func TestSettingsThatCannotBeAreNamed(t *testing.T) {
 		t.Errorf("without a file: %+v, %v", s, err)
 	}
 	for want, text := range map[string]string{
-		`unknown field "imag"`:   "imag: x",
-		"is no name of an image": "image: 'a b'",
-		"is no DNS label":        "namespace: A",
-		"replicas: -1":           "replicas: -1",
-		"is no quantity":         "resources: {limits: {cpu: lots}}",
-		"server: image":          "server: {image: 'a b'}",
-		"server: storage":        "server: {storage: big}",
+		`:2: unknown field "imag"`:                      "replicas: 2\nimag: x",
+		":3: did not find expected":                     "image: x\n\nserver: {image: x",
+		":2: cannot unmarshal":                          "image: x\nreplicas: many",
+		":1: image: \"a b\" is no name of an image":     "image: 'a b'",
+		":2: namespace: \"A\" is no DNS label":          "\nnamespace: A",
+		":1: replicas: -1 is not positive":              "replicas: -1",
+		":1: replicas: 0 is not positive":               "replicas: 0",
+		`:4: resources: limits: cpu: "lots" is no`:      "resources:\n  limits:\n    memory: 1Gi\n    cpu: lots",
+		":2: server: image: \"a b\"":                    "server:\n  image: 'a b'",
+		":1: server: storage: \"big\" is no quantity":   "server: {storage: big}",
+		`:3: server: resources: requests: cpu: "1 m" i`: "server:\n  resources:\n    requests: {cpu: 1 m}",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, deploy.SettingsFile), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := deploy.ReadSettings(dir, p); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		if _, err := deploy.ReadSettings(dir, p); !errors.Is(err, project.ErrUsage) || !strings.Contains(err.Error(), deploy.SettingsFile+want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: want a line with %q, got %v", text, want, err)
 		}
 	}

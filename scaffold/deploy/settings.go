@@ -9,15 +9,16 @@ package deploy
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
-	"sigs.k8s.io/yaml"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/steer-dev/steer/scaffold/project"
 )
@@ -28,29 +29,29 @@ const SettingsFile = "steer.yaml"
 // Settings are what differs between deployments of operators.
 type Settings struct {
 	// Image of the operator. Default: the project's name and the tag latest.
-	Image string `json:"image,omitempty"`
+	Image string `yaml:"image"`
 	// Namespace of the operator. Default: the project's name and "-system".
-	Namespace string `json:"namespace,omitempty"`
+	Namespace string `yaml:"namespace"`
 	// Replicas of the operator, of which one leads. Default 1.
-	Replicas int `json:"replicas,omitempty"`
+	Replicas int `yaml:"replicas"`
 	// Resources of its container. Default: requests of 10m CPU and 64Mi memory, and
 	// limits of 500m and 128Mi.
-	Resources Resources `json:"resources,omitzero"`
+	Resources Resources `yaml:"resources"`
 	// ServiceMonitor adds one, for clusters with the operator of Prometheus.
-	ServiceMonitor bool `json:"serviceMonitor,omitempty"`
+	ServiceMonitor bool `yaml:"serviceMonitor"`
 	// Server is the custom API server, in projects that have one.
-	Server ServerSettings `json:"server,omitzero"`
+	Server ServerSettings `yaml:"server"`
 }
 
 // ServerSettings are what differs between deployments of custom API servers.
 type ServerSettings struct {
 	// Image of the server. Default: the project's name and "-server", and the tag latest.
-	Image string `json:"image,omitempty"`
+	Image string `yaml:"image"`
 	// Resources of its container. Default: those of the operator.
-	Resources Resources `json:"resources,omitzero"`
+	Resources Resources `yaml:"resources"`
 	// Storage is the size of the volume with its objects. Default: 1Gi. "none": there is no
 	// volume, and objects of kinds without a backend end with the Pod.
-	Storage string `json:"storage,omitempty"`
+	Storage string `yaml:"storage"`
 }
 
 // noStorage is the Storage of a server without a volume.
@@ -58,24 +59,27 @@ const noStorage = "none"
 
 // Resources are quantities by the names of resources, such as cpu and memory.
 type Resources struct {
-	Limits   map[string]string `json:"limits,omitempty"`
-	Requests map[string]string `json:"requests,omitempty"`
+	Limits   map[string]string `yaml:"limits,omitempty"`
+	Requests map[string]string `yaml:"requests,omitempty"`
 }
 
 // ReadSettings reads steer.yaml of a project, which does not need to have it.
 func ReadSettings(dir string, p *project.Project) (Settings, error) {
-	var s Settings
+	s := Settings{Replicas: 1}
 	file := filepath.Join(dir, SettingsFile)
 	text, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return s, err
 	}
-	if err := yaml.UnmarshalStrict(text, &s); err != nil {
-		return s, fmt.Errorf("%s: %s", file, strings.ReplaceAll(err.Error(), "\n", " "))
+	document, err := project.ParseDocument(file, text)
+	if err != nil {
+		return s, err
+	}
+	if err := document.DecodeStrict(&s); err != nil {
+		return s, err
 	}
 	s.Image = cmp.Or(s.Image, p.Name+":latest")
 	s.Namespace = cmp.Or(s.Namespace, p.Name+"-system")
-	s.Replicas = cmp.Or(s.Replicas, 1)
 	if s.Resources.Limits == nil && s.Resources.Requests == nil {
 		s.Resources = Resources{
 			Limits:   map[string]string{"cpu": "500m", "memory": "128Mi"},
@@ -87,10 +91,7 @@ func ReadSettings(dir string, p *project.Project) (Settings, error) {
 	if s.Server.Resources.Limits == nil && s.Server.Resources.Requests == nil {
 		s.Server.Resources = s.Resources
 	}
-	if err := s.check(); err != nil {
-		return s, fmt.Errorf("%s: %w", file, err)
-	}
-	return s, nil
+	return s, s.check(document)
 }
 
 // ReadProject reads a project and its settings, with another image unless it is empty.
@@ -99,33 +100,57 @@ func ReadProject(dir, image string) (*project.Project, Settings, error) {
 	if err != nil {
 		return nil, Settings{}, err
 	}
+	if !isImage(image) {
+		return nil, Settings{}, project.Usagef("--image %q is no name of an image", image)
+	}
 	s, err := ReadSettings(dir, p)
 	s.Image = cmp.Or(image, s.Image)
 	return p, s, err
 }
 
-var label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+var version = regexp.MustCompile(`^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)
 
-func (s Settings) check() error {
+// CheckVersion validates the version of a package.
+func CheckVersion(of string) error {
+	if !version.MatchString(of) {
+		return project.Usagef("--version %q is no version: give one such as 0.1.0", of)
+	}
+	return nil
+}
+
+// isImage reports whether a text may be the name of an image.
+func isImage(name string) bool { return !strings.ContainsAny(name, " \t\n\"'") }
+
+func (s Settings) check(in *project.Document) error {
 	switch {
-	case strings.ContainsAny(s.Image, " \t\n\"'"):
-		return fmt.Errorf("image: %q is no name of an image", s.Image)
-	case strings.ContainsAny(s.Server.Image, " \t\n\"'"):
-		return fmt.Errorf("server: image: %q is no name of an image", s.Server.Image)
-	case !label.MatchString(s.Namespace):
-		return fmt.Errorf("namespace: %q is no DNS label", s.Namespace)
+	case !isImage(s.Image):
+		return in.Errorf([]string{"image"}, "image: %q is no name of an image", s.Image)
+	case !isImage(s.Server.Image):
+		return in.Errorf([]string{"server", "image"}, "server: image: %q is no name of an image", s.Server.Image)
+	case len(validation.IsDNS1123Label(s.Namespace)) > 0:
+		return in.Errorf([]string{"namespace"}, "namespace: %q is no DNS label", s.Namespace)
 	case s.Replicas < 1:
-		return fmt.Errorf("replicas: %d is not positive", s.Replicas)
+		return in.Errorf([]string{"replicas"}, "replicas: %d is not positive", s.Replicas)
 	}
 	if s.Server.Storage != noStorage {
 		if _, err := resource.ParseQuantity(s.Server.Storage); err != nil {
-			return fmt.Errorf("server: storage: %q is no quantity such as 1Gi, and not %s", s.Server.Storage, noStorage)
+			return in.Errorf([]string{"server", "storage"}, "server: storage: %q is no quantity such as 1Gi, and not %s", s.Server.Storage, noStorage)
 		}
 	}
-	for _, list := range []map[string]string{s.Resources.Limits, s.Resources.Requests, s.Server.Resources.Limits, s.Server.Resources.Requests} {
-		for name, quantity := range list {
+	for _, resources := range []struct {
+		path []string
+		list map[string]string
+	}{
+		{[]string{"resources", "limits"}, s.Resources.Limits},
+		{[]string{"resources", "requests"}, s.Resources.Requests},
+		{[]string{"server", "resources", "limits"}, s.Server.Resources.Limits},
+		{[]string{"server", "resources", "requests"}, s.Server.Resources.Requests},
+	} {
+		for _, name := range slices.Sorted(maps.Keys(resources.list)) {
+			quantity := resources.list[name]
 			if _, err := resource.ParseQuantity(quantity); err != nil {
-				return fmt.Errorf("resources: %s: %q is no quantity such as 500m or 128Mi", name, quantity)
+				path := append(resources.path, name)
+				return in.Errorf(path, "%s: %q is no quantity such as 500m or 128Mi", strings.Join(path, ": "), quantity)
 			}
 		}
 	}

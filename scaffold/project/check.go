@@ -10,11 +10,10 @@ import (
 	"unicode"
 
 	"golang.org/x/mod/module"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 var (
-	label      = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
-	plainLabel = regexp.MustCompile(`^[a-z]([-a-z0-9]*[a-z0-9])?$`)
 	version    = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
 	identifier = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
 )
@@ -30,12 +29,14 @@ func subdomain(name string) bool {
 		return false
 	}
 	for part := range strings.SplitSeq(name, ".") {
-		if len(part) > maxLabel || !label.MatchString(part) {
+		if !isLabel(part) {
 			return false
 		}
 	}
 	return true
 }
+
+func isLabel(name string) bool { return len(validation.IsDNS1123Label(name)) == 0 }
 
 // CheckDomain validates the domain of API groups.
 func CheckDomain(domain string) error {
@@ -47,7 +48,7 @@ func CheckDomain(domain string) error {
 
 // CheckName validates the name of a project.
 func CheckName(name string) error {
-	if len(name) > maxLabel || !label.MatchString(name) {
+	if !isLabel(name) {
 		return Usagef("the project name %q is no DNS label: give lower-case letters, digits and hyphens, such as --project-name guestbook", name)
 	}
 	return nil
@@ -92,7 +93,7 @@ func CheckGVK(g GVK) error {
 
 // CheckPlural validates the name of a resource; empty is the default one.
 func CheckPlural(name string) error {
-	if name != "" && (len(name) > maxLabel || !plainLabel.MatchString(name)) {
+	if name != "" && len(validation.IsDNS1035Label(name)) > 0 {
 		return Usagef("--plural %q is no resource name: give lower-case letters, digits and hyphens, such as guestbooks", name)
 	}
 	return nil

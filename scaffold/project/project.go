@@ -139,21 +139,22 @@ func Read(dir string) (*Project, error) {
 }
 
 func parseProject(file string, text []byte) (*Project, error) {
-	p := &Project{}
-	if err := yaml.Unmarshal(text, &p.document); err != nil {
-		return nil, Usagef("%s: %s", file, strings.TrimPrefix(err.Error(), "yaml: "))
+	document, err := ParseDocument(file, text)
+	if err != nil {
+		return nil, err
 	}
+	p := &Project{document: document.root}
 	var about struct {
 		Version string `yaml:"version"`
 	}
-	if err := p.document.Decode(&about); err != nil || len(p.document.Content) == 0 {
+	if err := document.Decode(&about); err != nil || len(p.document.Content) == 0 {
 		return nil, Usagef("%s is no project file: it has to be a mapping with the key version", file)
 	}
 	if about.Version != Version {
 		return nil, Usagef("%s has version %q, and this steer reads version %q: use a steer that knows it, or kubebuilder to migrate it", file, about.Version, Version)
 	}
-	if err := p.document.Decode(p); err != nil {
-		return nil, Usagef("%s: %s", file, strings.ReplaceAll(strings.TrimPrefix(err.Error(), "yaml: "), "\n", " "))
+	if err := document.Decode(p); err != nil {
+		return nil, err
 	}
 	switch {
 	case p.Repo == "":

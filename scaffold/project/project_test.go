@@ -81,10 +81,10 @@ func TestProjectsThatCannotBeChangedAreRefused(t *testing.T) {
 		`has version "4"`:            strings.Replace(others, `"3"`, `"4"`, 1),
 		`has version "2"`:            strings.Replace(others, `"3"`, `"2"`, 1),
 		"is no project file":         "",
-		"line 2":                     "version: \"3\"\n\tx",
+		"PROJECT:2: found":           "version: \"3\"\n\tx",
 		"has no repo":                strings.Replace(others, "repo:", "rep:", 1),
 		"the layout go.kubebuilder":  strings.Replace(others, "lean.steer.dev/v1", "go.kubebuilder.io/v4", 1),
-		"cannot unmarshal":           strings.Replace(others, "controller: true", "controller: [1]", 1),
+		"PROJECT:16: cannot":         strings.Replace(others, "controller: true", "controller: [1]", 1),
 		"is no project file: it has": "[1]",
 	} {
 		_, err := parseProject(File, []byte(text))

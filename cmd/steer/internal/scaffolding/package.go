@@ -120,8 +120,10 @@ metrics, a ServiceMonitor, a NetworkPolicy and webhooks. CRDs are templates, so 
 upgrade of the release upgrades them.
 
 Files that were edited since they were written are left, and named when what is generated
-for them has changed; values.yaml gets the values that it does not have.`,
+for them has changed; values.yaml gets the values that it does not have. --image and
+--version change edited files, too.`,
 		Example: `  steer package helm
+  steer package helm --image registry.example.com/guestbook:v1 --version 1.0.0
   helm upgrade --install guestbook dist/chart --namespace guestbook-system --create-namespace`,
 		Args: command.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -129,6 +131,7 @@ for them has changed; values.yaml gets the values that it does not have.`,
 		},
 	}
 	cmd.Flags().StringVar(&o.Image, "image", "", "image of the operator that values.yaml names (default: that of steer.yaml)")
+	cmd.Flags().StringVar(&o.Version, "version", "", "version of the chart (default 0.1.0)")
 	cmd.Flags().StringVarP(&o.Output, "output", "o", filepath.Join("dist", "chart"), "folder of the chart")
 	cmd.Flags().BoolVar(&o.Force, "force", false, "write files anew that were edited")
 	return cmd
