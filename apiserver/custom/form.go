@@ -89,6 +89,10 @@ func own[T resource.Object](apiVersion string) form[T] {
 		message: messageOf[T](),
 		load: func(content map[string]any) (T, error) {
 			obj := newObject[T]()
+			if u, ok := resource.Object(obj).(*unstructured.Unstructured); ok {
+				u.Object = runtime.DeepCopyJSON(content)
+				return obj, nil
+			}
 			err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, obj)
 			return obj, err
 		},

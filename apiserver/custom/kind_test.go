@@ -6,6 +6,7 @@ package custom_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -155,7 +156,7 @@ type client struct {
 	server *apiserver.Server
 }
 
-func serve(t *testing.T, store storage.Store, kinds ...custom.Kind[*machine]) client {
+func serve[T resource.Object](t *testing.T, store storage.Store, kinds ...custom.Kind[T]) client {
 	t.Helper()
 	server, err := apiserver.New(apiserver.Options{Store: store, Authorizer: auth.AllowAll{}})
 	if err != nil {
@@ -271,6 +272,64 @@ func TestKindRulesRunAfterTheSchema(t *testing.T) {
 			t.Errorf("%s: %s, want %s", body, message, want)
 		}
 	}
+}
+
+func TestKindRulesAreNotSkippedForWhatTheGoTypeDoesNotAccept(t *testing.T) {
+	t.Parallel()
+	wide := strings.NewReplacer("cores: {type: integer, minimum: 0}", "cores: {x-kubernetes-int-or-string: true}", ", scale: {specReplicasPath: .spec.cores, statusReplicasPath: .status.cores}", "").Replace(machines)
+	const body = `{"apiVersion":"example.com/v1","kind":"Machine","metadata":{"name":"a"},"spec":{"cores":"two"}}`
+	for name, rules := range map[string]custom.Rules[*machine]{
+		"Default": {Default: func(*machine) {}},
+		"Prepare": {Prepare: func(context.Context, *machine, *machine) {}},
+	} {
+		k := machineKind()
+		k.Definition, k.Rules = []byte(wide), custom.Rules[*machine]{}
+		store := newStore(t)
+		serve(t, store, k).do("POST", "v1", "", body, 201)
+		k.Rules = rules
+		c := serve(t, store, k)
+		c.do("POST", "v1", "", strings.Replace(body, `"a"`, `"b"`, 1), 422)
+		if refusal := c.do("PATCH", "v1", "/a", `{"spec":{"cores":2}}`, 422); !strings.Contains(refusal.Object["message"].(string), "decode the stored object") {
+			t.Errorf("%s: %v", name, refusal.Object)
+		}
+	}
+}
+
+func TestKindRulesOfUnstructuredObjectsGetTheirContent(t *testing.T) {
+	t.Parallel()
+	u := func(obj *unstructured.Unstructured) int64 {
+		cores, _, _ := unstructured.NestedInt64(obj.Object, "spec", "cores")
+		return cores
+	}
+	c := serve(t, newStore(t), custom.Kind[*unstructured.Unstructured]{
+		Definition: []byte(machines),
+		Rules: custom.Rules[*unstructured.Unstructured]{
+			Default: func(obj *unstructured.Unstructured) {
+				if u(obj) == 0 {
+					_ = unstructured.SetNestedField(obj.Object, int64(2), "spec", "cores")
+				}
+			},
+			Prepare: func(_ context.Context, obj, old *unstructured.Unstructured) {
+				if old != nil {
+					obj.SetLabels(map[string]string{"was": fmt.Sprint(u(old))})
+				}
+			},
+			Validate: func(_ context.Context, obj, _ *unstructured.Unstructured) field.ErrorList {
+				if u(obj) > 64 {
+					return field.ErrorList{field.Invalid(field.NewPath("spec", "cores"), u(obj), "no machine has that many")}
+				}
+				return nil
+			},
+		},
+	})
+	obj := c.do("POST", "v1", "", `{"apiVersion":"example.com/v1","kind":"Machine","metadata":{"name":"a"},"spec":{"image":"x"}}`, 201)
+	c.same(obj, "spec", `{"cores":2,"image":"x"}`)
+	obj = c.do("PATCH", "v1", "/a", `{"spec":{"cores":3}}`, 200)
+	c.same(obj, "spec", `{"cores":3,"image":"x"}`)
+	if obj.GetLabels()["was"] != "2" {
+		t.Errorf("labels %v", obj.GetLabels())
+	}
+	c.do("PATCH", "v1", "/a", `{"spec":{"cores":65}}`, 422)
 }
 
 func TestKindRulesOfTheStatusHaveTheirOwnSubresource(t *testing.T) {

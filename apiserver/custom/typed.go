@@ -20,8 +20,8 @@ type typed[T resource.Object] struct {
 	form  form[T]
 }
 
-// normalize implements [hooks]. An object that has no typed form is invalid, and refused
-// when it is validated.
+// normalize implements [hooks]. An object that has no typed form is left as it is, here and
+// in prepare: it is refused when it is validated.
 func (h *typed[T]) normalize(content map[string]any) {
 	if h.rules.Default != nil {
 		h.edit(content, h.rules.Default)
@@ -42,15 +42,8 @@ func (h *typed[T]) prepare(ctx context.Context, content, before map[string]any, 
 	}
 }
 
-// validate implements [hooks].
+// validate implements [hooks]. It refuses what the other rules could not be called for.
 func (h *typed[T]) validate(ctx context.Context, content, before map[string]any, status bool) field.ErrorList {
-	rule := h.rules.Validate
-	if status {
-		rule = h.rules.ValidateStatus
-	}
-	if rule == nil {
-		return nil
-	}
 	obj, err := h.form.load(content)
 	if err != nil {
 		return field.ErrorList{field.Invalid(nil, nil, fmt.Sprintf("the schema accepts the object, but the Go type %T does not: %v", obj, err))}
@@ -58,6 +51,13 @@ func (h *typed[T]) validate(ctx context.Context, content, before map[string]any,
 	old, err := h.loadOld(before)
 	if err != nil {
 		return field.ErrorList{field.InternalError(nil, fmt.Errorf("decode the stored object: %w", err))}
+	}
+	rule := h.rules.Validate
+	if status {
+		rule = h.rules.ValidateStatus
+	}
+	if rule == nil {
+		return nil
 	}
 	return rule(ctx, obj, old)
 }
