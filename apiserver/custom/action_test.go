@@ -193,7 +193,9 @@ func TestWhatAnActionChangesIsAnUpdate(t *testing.T) {
 	t.Parallel()
 	c := serve(t, newStore(t), growing())
 	c.do("POST", "v1", "", `{"apiVersion":"example.com/v1","kind":"Machine","metadata":{"name":"a"},"spec":{"cores":1,"extra":{"kept":true}}}`, 201)
-	by := func(cores string) string { return `{"apiVersion":"example.com/v1","kind":"grow","cores":` + cores + `}` }
+	by := func(cores string) string {
+		return `{"apiVersion":"example.com/v1","kind":"grow","cores":` + cores + `}`
+	}
 
 	refused := c.do("POST", "v1", "/a/grow", by("64"), 422)
 	if message, _, _ := unstructured.NestedString(refused.Object, "message"); !strings.Contains(message, "no machine has that many") {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,50 +17,12 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
-// admissions returns an admission that calls each one that is not nil, nil if all are.
-func admissions(all ...resource.Admission) resource.Admission {
-	var out chain
-	for _, a := range all {
-		if a != nil {
-			out = append(out, a)
-		}
-	}
-	if len(out) == 0 {
-		return nil
-	}
-	return out
-}
-
-type chain []resource.Admission
-
-// Admit implements [resource.Admission].
-func (c chain) Admit(ctx context.Context, r *resource.AdmissionRequest) error {
-	for _, a := range c {
-		if err := a.Admit(ctx, r); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Validate implements [resource.Admission].
-func (c chain) Validate(ctx context.Context, r *resource.AdmissionRequest) error {
-	for _, a := range c {
-		if err := a.Validate(ctx, r); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Mutates implements [resource.Mutator].
-func (c chain) Mutates(r *resource.AdmissionRequest) bool {
-	return slices.ContainsFunc(c, func(a resource.Admission) bool { return resource.Mutates(a, r) })
-}
-
 // namespaces refuses creations in namespaces that the cluster does not have, or that are
-// being deleted: their objects would stay.
-type namespaces struct{ client *cluster.Client }
+// being deleted: their objects would stay. It asks the cluster for each creation.
+type namespaces struct {
+	resource.MutatesOnly
+	client *cluster.Client
+}
 
 // Admit implements [resource.Admission].
 func (n *namespaces) Admit(ctx context.Context, r *resource.AdmissionRequest) error {
@@ -84,9 +45,6 @@ func (n *namespaces) Admit(ctx context.Context, r *resource.AdmissionRequest) er
 	})
 	return refused
 }
-
-// Validate implements [resource.Admission].
-func (n *namespaces) Validate(context.Context, *resource.AdmissionRequest) error { return nil }
 
 // Mutates implements [resource.Mutator].
 func (n *namespaces) Mutates(*resource.AdmissionRequest) bool { return false }

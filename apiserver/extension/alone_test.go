@@ -20,8 +20,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
+	"github.com/steer-dev/steer/apiserver/custom"
 	"github.com/steer-dev/steer/apiserver/extension"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/certificate"
@@ -192,4 +195,44 @@ func TestServerAloneLogsThatItCannotWriteItsKubeconfigAndTriesAgain(t *testing.T
 			t.Error(err)
 		}
 	})
+}
+
+// nothing is a backend without objects.
+type nothing struct{}
+
+func (nothing) List(context.Context, *resource.Request, *internalversion.ListOptions) (*resource.List, error) {
+	return &resource.List{}, nil
+}
+
+func TestServerLogsThatARestartLosesItsObjects(t *testing.T) {
+	t.Parallel()
+	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	computed := func(context.Context) ([]extension.Kind, error) {
+		return []extension.Kind{custom.Kind[*unstructured.Unstructured]{Definition: []byte(definition), Backend: nothing{}}}, nil
+	}
+	for name, c := range map[string]struct {
+		kinds func(context.Context) ([]extension.Kind, error)
+		args  []string
+		want  bool
+	}{
+		"in memory":      {nil, nil, true},
+		"in a directory": {nil, []string{"--data-dir", t.TempDir()}, false},
+		"computed":       {computed, nil, false},
+	} {
+		log := &logText{}
+		s := noteServer(func(o *extension.Options) { o.Kubeconfig, o.Log = "", slog.New(slog.NewTextHandler(log, nil)) })
+		if c.kinds != nil {
+			s.Kinds = c.kinds
+		}
+		if err := extension.Run(t.Context(), append([]string{"--standalone", "--bind-address", taken.Addr().String()}, c.args...), s); err == nil {
+			t.Fatal("the address is not taken")
+		}
+		if got := strings.Contains(log.String(), `advice="name a directory (--data-dir)"`); got != c.want {
+			t.Errorf("%s: the log is %q", name, log)
+		}
+	}
 }

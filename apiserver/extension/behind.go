@@ -14,6 +14,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/delegated"
 	"github.com/steer-dev/steer/apiserver/internal/cluster"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/certificate"
 )
 
@@ -41,7 +42,7 @@ func (p *program) behind(ctx context.Context) (*home, error) {
 	}
 	h := &home{
 		authenticator: delegation, authorizer: delegation.Authorizer(), checks: delegation.Checks(),
-		admission: &namespaces{client: client}, run: delegation.Run,
+		admission: resource.Admissions{&namespaces{client: client}}, run: delegation.Run,
 	}
 	if p.options.TLS.Dir != "" {
 		return h, nil

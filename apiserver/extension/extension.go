@@ -30,6 +30,8 @@
 //	+kubebuilder:rbac:groups="",resources=namespaces,verbs=get
 //	+kubebuilder:rbac:groups=apiregistration.k8s.io,resources=apiservices,verbs=create
 //	+kubebuilder:rbac:groups=apiregistration.k8s.io,resources=apiservices,resourceNames=VERSION.GROUP,verbs=get;patch
+//
+// With --external-name it also needs create on services, and patch on that of its name.
 package extension
 
 import (

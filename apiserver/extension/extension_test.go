@@ -18,10 +18,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/custom"
 	"github.com/steer-dev/steer/apiserver/extension"
 	"github.com/steer-dev/steer/internal/kubeapiserver"
@@ -188,6 +190,29 @@ func TestServerAloneServesTheUsersOfItsKubeconfig(t *testing.T) {
 	stranger.must(http.StatusOK, "GET", "/readyz", "")
 	stranger.must(http.StatusForbidden, "GET", notes, "")
 	stranger.must(http.StatusForbidden, "GET", "/metrics", "")
+}
+
+func TestServerHasTheLimitsChecksAndMetricsOfItsOptions(t *testing.T) {
+	t.Parallel()
+	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "notes_read_aloud_total", Help: "Notes that were read aloud."}))
+	file := filepath.Join(t.TempDir(), "config")
+	start(t, noteServer(func(o *extension.Options) {
+		o.Limits.BodyBytes = 4 << 20
+		o.Checks = []apiserver.Check{{Name: "ink", ReadyOnly: true, Run: func() error { return errors.New("there is none") }}}
+		o.Metrics = metrics
+	}), "--standalone", "--write-kubeconfig", file)
+	c := newClient(t, kubeconfig(t, file))
+	body := func(bytes int) string { return strings.Replace(note, "buy milk", strings.Repeat("x", bytes), 1) }
+	c.must(http.StatusRequestEntityTooLarge, "POST", notes, body(4<<20))
+	c.must(http.StatusCreated, "POST", notes, body(7<<19)) // more than the default limit
+	if got := c.must(http.StatusInternalServerError, "GET", "/readyz", ""); !strings.Contains(got, "[-]ink failed") {
+		t.Errorf("the check is not run: %s", got)
+	}
+	c.must(http.StatusOK, "GET", "/livez", "")
+	if got := c.must(http.StatusOK, "GET", "/metrics", ""); !strings.Contains(got, "notes_read_aloud_total 0") || !strings.Contains(got, "apiserver_request_total") {
+		t.Error("a metric is not served")
+	}
 }
 
 func TestServerAloneKeepsObjectsAndCredentialsInItsDirectory(t *testing.T) {

@@ -14,17 +14,21 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/certificate"
 )
 
-// Options of a running server, as flags and environment set them.
+// Options of a running server, as flags and environment set them. Limits, Checks and Metrics
+// have no flags: [Server.Configure] sets them.
 type Options struct {
 	// Cluster is the cluster that the server belongs to. nil: the server stands alone.
 	Cluster *rest.Config
-	// Address to listen on. Empty: ":6443", alone "127.0.0.1:6443".
+	// Address to listen on. Empty: ":6443", alone "127.0.0.1:6443". The certificate of a
+	// server that stands alone is for this machine, and for the IP that is named here.
 	Address string
 	// Listener is used in place of Address; the server closes it. nil: Address.
 	Listener net.Listener
@@ -35,7 +39,8 @@ type Options struct {
 	// certificate.
 	TLS certificate.TLS
 	// DataDir is the directory of the objects of kinds without a backend, and of the
-	// certificate and token of a server that stands alone. Empty: nothing is kept on disk.
+	// certificate and token of a server that stands alone. Empty: nothing is kept on disk,
+	// objects are in memory and a restart loses them. Replicas do not share it.
 	DataDir string
 	// Kubeconfig is the file that a server that stands alone writes, mode 0600. Empty: none.
 	Kubeconfig string
@@ -43,6 +48,13 @@ type Options struct {
 	// servers notice that it is not ready. 0: 10 s; alone, and with Service.ExternalName,
 	// and if negative: not at all.
 	Drain time.Duration
+	// Limits of requests; the zero value is the default.
+	Limits apiserver.Limits
+	// Checks are health checks in addition to those of the server.
+	Checks []apiserver.Check
+	// Metrics receives the metrics of the server beside the author's own, and is served at
+	// /metrics. nil: those of the server alone.
+	Metrics *prometheus.Registry
 	// Log receives what the owner should know. nil: [slog.Default].
 	Log *slog.Logger
 }
@@ -102,7 +114,7 @@ func parse(args []string, s Server) (o Options, err error) {
 	set.StringVar(&o.Address, "bind-address", "", "`address` to listen on; default :6443, with --standalone 127.0.0.1:6443")
 	set.StringVar(&o.Service.Namespace, "service-namespace", "", "`namespace` of the Service that leads here; default $POD_NAMESPACE, the namespace this runs in, default")
 	set.StringVar(&o.Service.Name, "service-name", "", "`name` of the Service that leads here; default "+s.Name)
-	set.IntVar(&o.Service.Port, "service-port", 0, "`port` of the Service; default 443")
+	set.IntVar(&o.Service.Port, "service-port", 0, "`port` of the Service; default 443, with --external-name that of the address")
 	set.StringVar(&o.Service.ExternalName, "external-name", "", "`host` at which the cluster reaches this process; the Service is then made, of type ExternalName")
 	set.StringVar(&o.TLS.Dir, "cert-path", "", "`directory` with tls.crt and tls.key; default a certificate of an authority of the server's own")
 	set.StringVar(&o.DataDir, "data-dir", "", "`directory` of the objects; default they are kept in memory")

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -43,7 +44,7 @@ type program struct {
 type home struct {
 	authenticator auth.Authenticator
 	authorizer    auth.Authorizer
-	admission     resource.Admission // nil: none
+	admission     resource.Admissions
 	checks        []apiserver.Check
 	// keeper keeps the authority of the certificate; nil with certificate files.
 	keeper *certificate.Keeper
@@ -105,6 +106,9 @@ func (p *program) open() (err error) {
 		}
 		return nil
 	case p.options.DataDir == "":
+		if slices.ContainsFunc(p.resources, func(r *resource.Resource) bool { return r.Backend == nil }) {
+			p.log.Warn("Objects are kept in memory: a restart loses them, and other replicas do not have them", "advice", "name a directory (--data-dir)")
+		}
 		p.store = storage.NewMemory(storage.MemoryOptions{})
 		return nil
 	}
@@ -125,7 +129,7 @@ func (p *program) home(ctx context.Context) (*home, error) {
 
 // server returns the API server with its resources.
 func (p *program) server(h *home) (*apiserver.Server, error) {
-	checks := append(h.checks, apiserver.Check{Name: "drain", ReadyOnly: true, Run: func() error {
+	checks := append(slices.Concat(h.checks, p.options.Checks), apiserver.Check{Name: "drain", ReadyOnly: true, Run: func() error {
 		select {
 		case <-p.draining:
 			return errors.New("the server was told to stop")
@@ -136,8 +140,13 @@ func (p *program) server(h *home) (*apiserver.Server, error) {
 	if h.keeper != nil {
 		checks = append(checks, apiserver.Check{Name: "certificate", ReadyOnly: true, Run: h.keeper.Check})
 	}
+	admission := h.admission
+	if p.Admission != nil {
+		admission = append(admission, p.Admission)
+	}
 	server, err := apiserver.New(apiserver.Options{
-		Store: p.store, Authenticator: h.authenticator, Authorizer: h.authorizer, Admission: admissions(h.admission, p.Admission), Checks: checks, Log: p.log,
+		Store: p.store, Authenticator: h.authenticator, Authorizer: h.authorizer, Admission: admission,
+		Limits: p.options.Limits, Checks: checks, Metrics: p.options.Metrics, Log: p.log,
 	})
 	if err != nil {
 		return nil, err
@@ -172,7 +181,10 @@ func (p *program) serve(ctx context.Context, h *home, server *apiserver.Server) 
 	select {
 	case err := <-served:
 		cancel()
-		return errors.Join(fmt.Errorf("extension: serve: %w", err), <-failed, server.Stop(context.WithoutCancel(ctx)))
+		failure := <-failed
+		ended, end := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+		defer end()
+		return errors.Join(fmt.Errorf("extension: serve: %w", err), failure, server.Stop(ended))
 	case err := <-failed:
 		return errors.Join(err, stop(server, hs, served))
 	case <-ctx.Done():
