@@ -23,9 +23,11 @@ type APIOptions struct {
 	Plural string
 	// ClusterScoped makes objects of the kind belong to no namespace.
 	ClusterScoped bool
-	// NoResource leaves the types out: the kind is one of k8s.io/api, or one that the
-	// project has without a controller.
+	// NoResource leaves the types out: the kind is one of k8s.io/api or of External, or one
+	// that the project has without a controller.
 	NoResource bool
+	// External is the module that has the types. Default: k8s.io/api.
+	External project.External
 	// NoController leaves the controller out. A further version of a kind that has a
 	// controller never gets one of its own.
 	NoController bool
@@ -57,8 +59,15 @@ func (o *APIOptions) run(ctx context.Context, c *command) error {
 			return err
 		}
 	}
+	if err := c.require(r.Module); err != nil {
+		return err
+	}
 	if r.Controller && !o.NoController {
-		if err := c.addController(p, r); err != nil {
+		scope := "Namespaced"
+		if o.ClusterScoped {
+			scope = "Cluster"
+		}
+		if err := c.addController(p, r, scope); err != nil {
 			return err
 		}
 	}
@@ -93,16 +102,22 @@ func (c *command) finish(ctx context.Context, p *project.Project, noGenerate boo
 	return c.tidy(ctx)
 }
 
-// builtin is a kind of k8s.io/api as PROJECT says it.
-func builtin(gvk project.GVK) (project.Resource, error) {
-	domain, ok := project.BuiltinDomain(gvk.Group)
+// require makes go.mod require a module at a version, if one is given as module@version.
+// Without a version it is left to go mod tidy.
+func (c *command) require(module string) error {
+	name, version, ok := strings.Cut(module, "@")
 	if !ok {
-		return project.Resource{}, project.Usagef("the project has no types of %s, and k8s.io/api has no group %q: make them with steer create api", gvk, gvk.Group)
+		return nil
 	}
-	return project.Resource{
-		Core: true, Domain: domain, Group: gvk.Group, Kind: gvk.Kind, Version: gvk.Version,
-		Path: project.BuiltinPath(gvk.Group, gvk.Version),
-	}, nil
+	mod, err := c.module()
+	if err != nil {
+		return err
+	}
+	if err := mod.AddRequire(name, version); err != nil {
+		return err
+	}
+	c.pending[modFile], err = mod.Format()
+	return err
 }
 
 // resource is what PROJECT will say of the kind.
@@ -133,9 +148,11 @@ func (o *APIOptions) resource(p *project.Project) (project.Resource, error) {
 		r.Controller = true
 		return r, nil
 	case o.NoResource:
-		r, err := builtin(o.GVK)
+		r, err := o.External.Resource(o.GVK)
 		r.Controller, r.Plural = true, o.Plural
 		return r, err
+	case o.External != project.External{}:
+		return r, project.Usagef("--external-api-path is for types that are there: give --resource=false with it")
 	case i >= 0 && !o.Force:
 		return r, project.Usagef("PROJECT has %s already; --force writes its files anew", o.GVK)
 	}
@@ -276,13 +293,23 @@ func (c *command) editMain(change func(s *gofile.File) error) error {
 	return c.edit(mainFile, change)
 }
 
-// addController adds a controller of a kind, with its test.
-func (c *command) addController(p *project.Project, r project.Resource) error {
+// addController adds a controller of a kind, with its test. The scope is for the stand-in
+// for the definition of a kind of another module.
+func (c *command) addController(p *project.Project, r project.Resource, scope string) error {
 	at := c.placesOf(p, r)
 	code, test := "controller.go", "controller_test.go"
 	if r.API == nil {
 		code, test = "controller_builtin.go", "controller_builtin_test.go"
 		if err := c.useScheme(p, r); err != nil {
+			return err
+		}
+	}
+	if text, err := c.read(at.externalDefinition()); err != nil {
+		return err
+	} else if r.External && text == nil {
+		v := at.values()
+		v["scope"] = scope
+		if err := c.create(at.externalDefinition(), "externalcrd.yaml", v); err != nil {
 			return err
 		}
 	}

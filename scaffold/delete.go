@@ -163,6 +163,9 @@ func (c *command) regenerate(ctx context.Context, p *project.Project) error {
 func (c *command) removeController(p *project.Project, r project.Resource) error {
 	at := c.placesOf(p, r)
 	c.remove(at.controller(), at.controllerTest())
+	if r.External {
+		c.remove(at.externalDefinition())
+	}
 	return c.editMain(func(s *gofile.File) error {
 		_, imported := at.controllerPackage()
 		found, err := s.RemoveSetup(s.SetsUp(imported + "." + at.reconciler()))

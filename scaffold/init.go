@@ -8,6 +8,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"go/parser"
+	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,6 +36,8 @@ type InitOptions struct {
 	// License of the project's Go files: apache2, or none, the default. It is written to
 	// hack/boilerplate.go.txt, from where later files get it.
 	License string
+	// LicenseFile is a file with the text of another license: comments of Go.
+	LicenseFile string
 	// Owner is who the license names. Default: the authors of the project.
 	Owner string
 	// MultiGroup gives every API group folders of its own.
@@ -112,7 +116,7 @@ func (o *InitOptions) run(ctx context.Context, c *command) error {
 	if err := o.license(c, p); err != nil {
 		return err
 	}
-	v := recipes(p)
+	v := recipes(p, slices.Contains(o.With, "dockerfile"))
 	for name, template := range map[string]string{mainFile: "main.go", makeFile: "Makefile", settingsFile: "steer.yaml"} {
 		if err := c.create(name, template, v); err != nil {
 			return err
@@ -144,6 +148,17 @@ func (o *InitOptions) run(ctx context.Context, c *command) error {
 
 // license writes the header of Go files.
 func (o *InitOptions) license(c *command, p *project.Project) error {
+	if o.LicenseFile != "" {
+		text, err := os.ReadFile(o.LicenseFile)
+		if err != nil {
+			return project.Usagef("--license-file: %v", err)
+		}
+		if _, err := parser.ParseFile(token.NewFileSet(), "", string(text)+"\n\npackage p\n", 0); err != nil {
+			return project.Usagef("--license-file: %s is no comment of Go: begin its lines with //", o.LicenseFile)
+		}
+		c.pending[headerFile], c.made[headerFile] = append(bytes.TrimRight(text, "\n"), '\n'), true
+		return nil
+	}
 	switch o.License {
 	case "", "none":
 		return nil
@@ -151,7 +166,7 @@ func (o *InitOptions) license(c *command, p *project.Project) error {
 		owner := cmp.Or(o.Owner, "The "+p.Name+" authors")
 		return c.create(headerFile, "boilerplate", values{"year": time.Now().Format("2006"), "owner": owner})
 	}
-	return project.Usagef("--license %q is not known: give apache2 or none, and write another one to %s yourself", o.License, headerFile)
+	return project.Usagef("--license %q is not known: give apache2 or none, or another text with --license-file", o.License)
 }
 
 // module is the go.mod of the folder, or an empty one.

@@ -29,25 +29,28 @@ func layoutOf(name string) (string, error) {
 	return "", project.Usagef("--layout %q is not known: give one of %s", name, strings.Join(Layouts(), ", "))
 }
 
-// recipes are the parts of the Makefile in which the layouts differ.
-func recipes(p *project.Project) values {
-	if !p.Kustomized() {
-		return values{
-			"name": p.Name, "targets": "", "kustomize": "", "crds": "-f config/crd/bases", "docker": "", "deployment": "build-installer",
-			"deploy": "\tkubectl apply --server-side -f dist/install.yaml", "all": "-f dist/install.yaml",
-		}
+// recipes are the parts of the Makefile in which projects differ: by layout, and in whether
+// they have a Dockerfile.
+func recipes(p *project.Project, dockerfile bool) values {
+	v := values{
+		"name": p.Name, "targets": "", "kustomize": "", "crds": "-f " + crdDir, "docker": "", "deployment": "build-installer",
+		"deploy": "\tkubectl apply --server-side -f dist/install.yaml", "all": "-f dist/install.yaml",
 	}
-	return values{
-		"name": p.Name, "targets": " docker-build docker-push", "kustomize": "\n\tgo tool steer package kustomize", "crds": "-k config/crd", "deployment": "manifests",
-		"docker": `docker-build: ## build the image IMG=NAME
+	if p.Kustomized() {
+		v["kustomize"], v["crds"], v["deployment"], v["all"] = "\n\tgo tool steer package kustomize", "-k config/crd", "manifests", "-k config/default"
+		v["deploy"] = "\tgo tool steer package kustomize $(if $(IMG),--image $(IMG))\n\tkubectl apply --server-side -k config/default"
+	}
+	if dockerfile {
+		v["targets"] = " docker-build docker-push"
+		v["docker"] = `docker-build: ## build the image IMG=NAME
 	docker build -t $(or $(IMG),` + p.Name + `:latest) .
 
 docker-push: ## push the image IMG=NAME
 	docker push $(or $(IMG),` + p.Name + `:latest)
 
-`,
-		"deploy": "\tgo tool steer package kustomize $(if $(IMG),--image $(IMG))\n\tkubectl apply --server-side -k config/default", "all": "-k config/default",
+`
 	}
+	return v
 }
 
 // kustomize brings the kustomizations of a project that has them up to date. Files that

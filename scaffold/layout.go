@@ -42,6 +42,7 @@ func fill(name string, v values) ([]byte, error) {
 const (
 	mainFile     = "cmd/main.go"
 	crdDir       = "config/crd/bases"
+	externalDir  = "config/crd/external"
 	sampleDir    = "config/samples"
 	modFile      = "go.mod"
 	sumFile      = "go.sum"
@@ -153,9 +154,22 @@ func (pl places) values() values {
 	return values{
 		"name": pl.p.Name, "kind": pl.r.Kind, "lower": pl.lower(), "plural": pl.r.PluralName(), "version": pl.r.Version,
 		"apigroup": group, "rbacgroup": rbac, "alias": pl.r.Alias(), "path": pl.r.Path, "package": name,
-		"reconciler": pl.reconciler(), "sample": pl.sample, "resourcemarker": pl.resourceMarker(), "dashgroup": pl.dashGroup(), "definitions": "",
-		"webhookname": pl.webhookName(),
+		"reconciler": pl.reconciler(), "sample": pl.sample, "resourcemarker": pl.resourceMarker(), "definitions": "",
+		"webhookname": pl.webhookName(), "crds": pl.crds(),
 	}
+}
+
+// crds is the option of a test that has the definition of a kind of another module.
+func (pl places) crds() string {
+	if !pl.r.External {
+		return ""
+	}
+	return "\t\tCRDs: []string{" + strconv.Quote(externalDir) + "},\n"
+}
+
+// externalDefinition is the stand-in for the definition of a kind of another module.
+func (pl places) externalDefinition() string {
+	return path.Join(externalDir, pl.r.APIGroup()+"_"+pl.r.PluralName()+".yaml")
 }
 
 // resourceMarker is the line of the marker for a kind that is not served by the

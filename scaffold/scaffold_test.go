@@ -430,6 +430,30 @@ func TestExistingFilesAreKept(t *testing.T) {
 	}
 }
 
+// TestTargetsDeployTheImageThatTheyAreGiven runs make without doing what it says.
+func TestTargetsDeployTheImageThatTheyAreGiven(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("make"); err != nil {
+		t.Skip("there is no make")
+	}
+	for layout, want := range map[string]string{"lean": "package yaml --image example.com/x:v2", "kubebuilder": "package kustomize --image example.com/x:v2"} {
+		dir := t.TempDir()
+		o := InitOptions{Dir: dir, Domain: "example.com", Name: "guestbook", Layout: layout, With: []string{"dockerfile"}, Checkout: checkout(t), Offline: true}
+		if _, err := Init(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		out := program(t, dir, "make", "-n", "docker-build", "docker-push", "build-installer", "deploy", "IMG=example.com/x:v2")
+		for _, want := range []string{"docker build -t example.com/x:v2 .", "docker push example.com/x:v2", "package yaml --image example.com/x:v2", want} {
+			if !strings.Contains(out, want) {
+				t.Errorf("%s: no %q:\n%s", layout, want, out)
+			}
+		}
+		if out := program(t, dir, "make", "-n", "deploy"); strings.Contains(out, "--image") {
+			t.Errorf("%s: without IMG:\n%s", layout, out)
+		}
+	}
+}
+
 // TestASecondWebhookKeepsTheFirst adds the validator to a file that was edited.
 func TestASecondWebhookKeepsTheFirst(t *testing.T) {
 	t.Parallel()
@@ -563,17 +587,31 @@ func TestBadInputIsOneLine(t *testing.T) {
 			o.Version, o.NoResource = "v1", true
 		}),
 		"has no group \"webapp\"":        api(func(o *APIOptions) { o.NoResource = true }),
-		"neither types nor a controller": api(func(o *APIOptions) { o.NoResource, o.NoController = true, true }),
-		"it has webapp/v1 Guestbook":     missing,
-		"no webhook is to be made":       hook(func(o *WebhookOptions) { o.Defaulting = false }),
-		"give --conversion with it":      hook(func(o *WebhookOptions) { o.Spokes = []string{"v2"} }),
-		"has one version":                hook(func(o *WebhookOptions) { o.Defaulting, o.Conversion = false, true }),
-		"--spoke v3 is no other version": hook(func(o *WebhookOptions) { o.Conversion, o.Spokes = true, []string{"v3"} }),
-		"are to be converted: it has":    hook(func(o *WebhookOptions) { o.Kind, o.Conversion = "Ghost", true }),
-		"has a validating webhook":       hook(func(o *WebhookOptions) { o.Validation = true }),
-		"no types of webapp/v1 Ghost":    hook(func(o *WebhookOptions) { o.Kind = "Ghost" }),
-		"has no webhooks of":             bare,
-		"steer delete webhook --group":   held,
+		"give --resource=false with it":  api(func(o *APIOptions) { o.External.Path = "example.org/certs/v1" }),
+		"--external-api-path is missing": api(func(o *APIOptions) { o.NoResource, o.External.Domain = true, "io" }),
+		"is no Go package":               api(func(o *APIOptions) { o.NoResource, o.External.Path = true, "a b" }),
+		"--external-api-domain \"I\"": api(func(o *APIOptions) {
+			o.NoResource, o.External = true, project.External{Path: "example.org/certs/v1", Domain: "I"}
+		}),
+		"is no module: give one": api(func(o *APIOptions) {
+			o.NoResource, o.External = true, project.External{Path: "example.org/certs/v1", Module: "example.org/certs@1"}
+		}),
+		"give --defaulting with it":              hook(func(o *WebhookOptions) { o.Defaulting, o.DefaultingPath = false, "/x"; o.Validation = true }),
+		"give --programmatic-validation with it": hook(func(o *WebhookOptions) { o.ValidationPath = "/x" }),
+		"--defaulting-path \"x\" is no path":     hook(func(o *WebhookOptions) { o.DefaultingPath = "x" }),
+		"--license-file: ":                       initialize(func(o *InitOptions) { o.LicenseFile = "nowhere" }),
+		"go.mod is no comment of Go":             initialize(func(o *InitOptions) { o.LicenseFile = "../go.mod" }),
+		"neither types nor a controller":         api(func(o *APIOptions) { o.NoResource, o.NoController = true, true }),
+		"it has webapp/v1 Guestbook":             missing,
+		"no webhook is to be made":               hook(func(o *WebhookOptions) { o.Defaulting = false }),
+		"give --conversion with it":              hook(func(o *WebhookOptions) { o.Spokes = []string{"v2"} }),
+		"has one version":                        hook(func(o *WebhookOptions) { o.Defaulting, o.Conversion = false, true }),
+		"--spoke v3 is no other version":         hook(func(o *WebhookOptions) { o.Conversion, o.Spokes = true, []string{"v3"} }),
+		"are to be converted: it has":            hook(func(o *WebhookOptions) { o.Kind, o.Conversion = "Ghost", true }),
+		"has a validating webhook":               hook(func(o *WebhookOptions) { o.Validation = true }),
+		"no types of webapp/v1 Ghost":            hook(func(o *WebhookOptions) { o.Kind = "Ghost" }),
+		"has no webhooks of":                     bare,
+		"steer delete webhook --group":           held,
 	} {
 		if !errors.Is(err, project.ErrUsage) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("want a line with %q, got %v", want, err)

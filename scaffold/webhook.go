@@ -6,9 +6,11 @@ package scaffold
 import (
 	"cmp"
 	"context"
+	"errors"
 	"go/ast"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/steer-dev/steer/scaffold/internal/gofile"
@@ -25,6 +27,12 @@ type WebhookOptions struct {
 	// makes the version the hub that other versions convert to and from. One of them is
 	// required.
 	Defaulting, Validation, Conversion bool
+	// DefaultingPath and ValidationPath are where the webhooks are served. Default: the ones
+	// of kubebuilder, /mutate-GROUP-VERSION-KIND and /validate-GROUP-VERSION-KIND.
+	DefaultingPath, ValidationPath string
+	// External is the module that has the types of a kind that the project does not have.
+	// Default: k8s.io/api.
+	External project.External
 	// Spokes are the versions that are converted. Default: all others of the kind.
 	Spokes []string
 	// NoGenerate leaves generated files, go.mod and go.sum as they are.
@@ -66,6 +74,9 @@ func (o *WebhookOptions) run(ctx context.Context, c *command) error {
 			if err := c.useScheme(p, *r); err != nil {
 				return err
 			}
+			if err := c.require(r.Module); err != nil {
+				return err
+			}
 		}
 	}
 	for _, part := range []struct {
@@ -73,16 +84,20 @@ func (o *WebhookOptions) run(ctx context.Context, c *command) error {
 		has      *bool
 		template string
 		call     string
+		path     string // other than the default one
 	}{
-		{o.Defaulting, &r.Webhooks.Defaulting, "defaulter", "webhook.AddDefaulter(m, &" + r.Kind + "Defaulter{})"},
-		{o.Validation, &r.Webhooks.Validation, "validator", "webhook.AddValidator(m, &" + r.Kind + "Validator{})"},
-		{o.Conversion, &r.Webhooks.Conversion, "", "webhook.AddConversion(m, &" + r.Alias() + "." + r.Kind + "{})"},
+		{o.Defaulting, &r.Webhooks.Defaulting, "defaulter", "webhook.AddDefaulter(m, &" + r.Kind + "Defaulter{}", o.DefaultingPath},
+		{o.Validation, &r.Webhooks.Validation, "validator", "webhook.AddValidator(m, &" + r.Kind + "Validator{}", o.ValidationPath},
+		{o.Conversion, &r.Webhooks.Conversion, "", "webhook.AddConversion(m, &" + r.Alias() + "." + r.Kind + "{}", ""},
 	} {
 		if !part.wanted && (!anew || !*part.has) {
 			continue
 		}
 		*part.has = true
-		if err := c.addWebhook(p, *r, anew, part.template, part.call); err != nil {
+		if part.path != "" {
+			part.call += ", webhook.Path(" + strconv.Quote(part.path) + ")"
+		}
+		if err := c.addWebhook(p, *r, anew, part.template, part.call+")", part.path); err != nil {
 			return err
 		}
 	}
@@ -109,6 +124,15 @@ func (o *WebhookOptions) resource(p *project.Project) (int, error) {
 	if !o.Defaulting && !o.Validation && !o.Conversion {
 		return 0, project.Usagef("no webhook is to be made: give --defaulting, --programmatic-validation, --conversion or several")
 	}
+	switch {
+	case o.DefaultingPath != "" && !o.Defaulting:
+		return 0, project.Usagef("--defaulting-path %s is where the defaulter is served: give --defaulting with it", o.DefaultingPath)
+	case o.ValidationPath != "" && !o.Validation:
+		return 0, project.Usagef("--validation-path %s is where the validator is served: give --programmatic-validation with it", o.ValidationPath)
+	}
+	if err := errors.Join(project.CheckPath("--defaulting-path", o.DefaultingPath), project.CheckPath("--validation-path", o.ValidationPath)); err != nil {
+		return 0, err
+	}
 	if len(o.Spokes) > 0 && !o.Conversion {
 		return 0, project.Usagef("--spoke %s is a version to convert: give --conversion with it", o.Spokes[0])
 	}
@@ -117,7 +141,7 @@ func (o *WebhookOptions) resource(p *project.Project) (int, error) {
 		return 0, project.Usagef("PROJECT does not have %s, whose versions are to be converted: it has %s", o.GVK, list(p.Resources))
 	}
 	if i < 0 {
-		r, err := builtin(o.GVK)
+		r, err := o.External.Resource(o.GVK)
 		if err != nil {
 			return 0, err
 		}
@@ -138,9 +162,12 @@ func (o *WebhookOptions) resource(p *project.Project) (int, error) {
 }
 
 // addWebhook adds one webhook to the file of those of its kind, which it makes.
-func (c *command) addWebhook(p *project.Project, r project.Resource, anew bool, template, call string) error {
+func (c *command) addWebhook(p *project.Project, r project.Resource, anew bool, template, call, served string) error {
 	at := c.placesOf(p, r)
-	if err := c.extend(at.webhook(), anew, "webhook.go", template, at.values()); err != nil {
+	v := at.values()
+	suffix := at.dashGroup() + "-" + r.Version + "-" + at.lower()
+	v["mutatepath"], v["validatepath"] = cmp.Or(served, "/mutate-"+suffix), cmp.Or(served, "/validate-"+suffix)
+	if err := c.extend(at.webhook(), anew, "webhook.go", template, v); err != nil {
 		return err
 	}
 	return c.edit(at.webhook(), func(s *gofile.File) error {

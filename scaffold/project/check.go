@@ -15,6 +15,7 @@ import (
 
 var (
 	version    = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
+	urlPath    = regexp.MustCompile(`^(/[-A-Za-z0-9._~]+)+$`)
 	identifier = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
 )
 
@@ -95,6 +96,14 @@ func CheckGVK(g GVK) error {
 func CheckPlural(name string) error {
 	if name != "" && len(validation.IsDNS1035Label(name)) > 0 {
 		return Usagef("--plural %q is no resource name: give lower-case letters, digits and hyphens, such as guestbooks", name)
+	}
+	return nil
+}
+
+// CheckPath validates where a webhook is served; empty is the default path.
+func CheckPath(flag, path string) error {
+	if path != "" && !urlPath.MatchString(path) {
+		return Usagef("%s %q is no path: give one such as /mutate-guestbooks", flag, path)
 	}
 	return nil
 }

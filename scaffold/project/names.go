@@ -5,7 +5,6 @@ package project
 
 import (
 	"cmp"
-	"path"
 	"strings"
 
 	"github.com/steer-dev/steer/generate/plural"
@@ -55,6 +54,3 @@ func BuiltinDomain(group string) (domain string, ok bool) {
 	}
 	return "", false
 }
-
-// BuiltinPath is the Go package of a version of a group of k8s.io/api.
-func BuiltinPath(group, version string) string { return path.Join("k8s.io/api", group, version) }

@@ -53,9 +53,11 @@ type Resource struct {
 	Controller bool      `yaml:"controller,omitempty"`
 	Core       bool      `yaml:"core,omitempty"` // of k8s.io/api
 	Domain     string    `yaml:"domain,omitempty"`
+	External   bool      `yaml:"external,omitempty"` // of another module; never changed
 	Group      string    `yaml:"group,omitempty"`
 	Kind       string    `yaml:"kind"`
-	Path       string    `yaml:"path,omitempty"` // import path of the types
+	Module     string    `yaml:"module,omitempty"` // that has an external kind; never changed
+	Path       string    `yaml:"path,omitempty"`   // import path of the types
 	Plural     string    `yaml:"plural,omitempty"`
 	Version    string    `yaml:"version"`
 	Webhooks   *Webhooks `yaml:"webhooks,omitempty"`

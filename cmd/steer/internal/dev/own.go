@@ -135,15 +135,17 @@ func isFree(address string) bool {
 
 // define brings the CRDs to the control plane.
 func (t *own) define(ctx context.Context) error {
-	const folder = "config/crd/bases"
-	objects, changed, err := t.manifests(folder)
-	if err == nil && changed {
-		err = manifest.Apply(ctx, t.client, "", objects)
+	for _, folder := range []string{"config/crd/external", "config/crd/bases"} {
+		objects, changed, err := t.manifests(folder)
+		if err == nil && changed {
+			err = manifest.Apply(ctx, t.client, "", objects)
+		}
+		if err != nil {
+			delete(t.applied, folder)
+			return err
+		}
 	}
-	if err != nil {
-		delete(t.applied, folder)
-	}
-	return err
+	return nil
 }
 
 // complete brings what needs the operator to the control plane: the webhooks, and new

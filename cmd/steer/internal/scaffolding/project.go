@@ -25,11 +25,15 @@ import (
 func NewInit() *cobra.Command {
 	var o scaffold.InitOptions
 	fetch := true
+	var plugins []string
+	var version string
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Start a project in the working directory",
 		Long: `Starts a project: a Go module with an operator that has no controllers yet, and the
-file PROJECT. Add kinds to it with steer create api. The flags are kubebuilder's.
+file PROJECT. Add kinds to it with steer create api. Flags that kubebuilder's init has, too,
+mean what they mean there; --plugins, --project-version and --skip-go-version-check are
+accepted and change nothing.
 
 Existing files are not overwritten without --force; a go.mod that is there is kept
 and completed. If the command fails, all files are as they were.`,
@@ -38,6 +42,12 @@ and completed. If the command fails, all files are as they were.`,
 		Args: command.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Offline = !fetch
+			if version != project.Version {
+				return command.Usage(fmt.Sprintf("--project-version %q is not known: this steer writes version %s", version, project.Version))
+			}
+			if len(plugins) > 0 {
+				fmt.Fprintln(cmd.ErrOrStderr(), "steer: --plugins changes nothing: --layout, --with and steer package have what plugins add")
+			}
 			if o.Checkout == "" {
 				o.Steer, o.Checkout = command.Origin()
 			} else if dir, err := filepath.Abs(o.Checkout); err == nil {
@@ -51,7 +61,11 @@ and completed. If the command fails, all files are as they were.`,
 	f.StringVar(&o.Repo, "repo", "", "path of the Go module (default: that of go.mod, or DOMAIN/NAME)")
 	f.StringVar(&o.Name, "project-name", "", "name of the project and its operator (default: the name of the folder)")
 	f.StringVar(&o.License, "license", "none", "license in the headers of Go files: apache2 or none")
+	f.StringVar(&o.LicenseFile, "license-file", "", "file with the text of the headers, in place of --license")
 	f.StringVar(&o.Owner, "owner", "", "owner that the headers name")
+	f.StringSliceVar(&plugins, "plugins", nil, "accepted from kubebuilder's users; changes nothing")
+	f.StringVar(&version, "project-version", project.Version, "accepted from kubebuilder's users; has to be the default")
+	f.Bool("skip-go-version-check", false, "accepted from kubebuilder's users; changes nothing")
 	f.BoolVar(&o.MultiGroup, "multigroup", false, "give every API group folders of its own")
 	f.StringVar(&o.Layout, "layout", "lean", "files of the project: "+strings.Join(scaffold.Layouts(), " or ")+", which adds kustomizations and a Dockerfile")
 	f.StringSliceVar(&o.With, "with", nil, "further files: "+strings.Join(scaffold.Extras(), ", "))
@@ -100,14 +114,18 @@ func newCreateAPICommand() *cobra.Command {
 		Use:   "api",
 		Short: "Add a kind, or a version of one, with a controller and its test",
 		Long: `Adds a kind to a project of steer init: Go types, a controller, a test of it, a sample.
-The flags are kubebuilder's.
+The flags mean what those of kubebuilder's create api mean; --controller-name and --ssa are
+not there.
 
 A further version of a kind begins with the types and the sample of the highest one that
 there is; the version that there was stays the one that is stored. --resource=false makes
-a controller only, of a kind of k8s.io/api or of one that the project has.`,
+a controller only, of a kind of k8s.io/api, of one that the project has, or of one of another
+module, which --external-api-path names.`,
 		Example: `  steer create api --group webapp --version v1 --kind Guestbook
   steer create api --group webapp --version v2 --kind Guestbook
-  steer create api --group apps --version v1 --kind Deployment --resource=false`,
+  steer create api --group apps --version v1 --kind Deployment --resource=false
+  steer create api --group cert-manager --version v1 --kind Certificate --resource=false \
+    --external-api-domain io --external-api-path github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1`,
 		Args: command.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.ClusterScoped, o.NoResource, o.NoController, o.NoGenerate = !namespaced, !resource, !controller, !run
@@ -118,6 +136,7 @@ a controller only, of a kind of k8s.io/api or of one that the project has.`,
 	gvkFlags(cmd, &o.GVK)
 	f.StringVar(&o.Plural, "plural", "", "name of the resource (default: the plural of the kind)")
 	f.BoolVar(&namespaced, "namespaced", true, "objects belong to namespaces")
+	externalFlags(cmd, &o.External)
 	f.BoolVar(&resource, "resource", true, "make the types")
 	f.BoolVar(&controller, "controller", true, "make the controller")
 	f.BoolVar(&run, "make", true, "bring generated files, go.mod and go.sum up to date afterwards")
@@ -131,10 +150,11 @@ func newCreateWebhookCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "webhook",
 		Short: "Add webhooks of a kind that complete, validate and convert its objects",
-		Long: `Adds a defaulter, a validator or both to a kind of the project or of k8s.io/api, and
-with --conversion makes the version of a kind of the project the hub that its other
-versions convert to and from. The flags are kubebuilder's. A second webhook joins the
-file of the first, whose code stays.`,
+		Long: `Adds a defaulter, a validator or both to a kind of the project, of k8s.io/api or, with
+--external-api-path, of another module, and with --conversion makes the version of a kind of
+the project the hub that its other versions convert to and from. The flags mean what those
+of kubebuilder's create webhook mean. A second webhook joins the file of the first, whose
+code stays.`,
 		Example: `  steer create webhook --group webapp --version v1 --kind Guestbook --defaulting --programmatic-validation
   steer create webhook --group webapp --version v2 --kind Guestbook --conversion --spoke v1
   steer create webhook --group core --version v1 --kind Pod --defaulting`,
@@ -148,6 +168,9 @@ file of the first, whose code stays.`,
 	gvkFlags(cmd, &o.GVK)
 	f.BoolVar(&o.Defaulting, "defaulting", false, "make a defaulter")
 	f.BoolVar(&o.Validation, "programmatic-validation", false, "make a validator")
+	f.StringVar(&o.DefaultingPath, "defaulting-path", "", "`path` at which the defaulter is served (default /mutate-GROUP-VERSION-KIND)")
+	f.StringVar(&o.ValidationPath, "validation-path", "", "`path` at which the validator is served (default /validate-GROUP-VERSION-KIND)")
+	externalFlags(cmd, &o.External)
 	f.BoolVar(&o.Conversion, "conversion", false, "make the version the hub of a conversion")
 	f.StringSliceVar(&o.Spokes, "spoke", nil, "with --conversion: other `versions` of the kind that are converted (default: all)")
 	f.BoolVar(&run, "make", true, "bring generated files, go.mod and go.sum up to date afterwards")
@@ -225,6 +248,13 @@ func gvkFlags(cmd *cobra.Command, gvk *project.GVK) {
 	f.StringVar(&gvk.Group, "group", "", "API group, without the domain")
 	f.StringVar(&gvk.Version, "version", "", "version of the API, such as v1 or v1alpha1")
 	f.StringVar(&gvk.Kind, "kind", "", "kind, such as Guestbook")
+}
+
+func externalFlags(cmd *cobra.Command, external *project.External) {
+	f := cmd.Flags()
+	f.StringVar(&external.Path, "external-api-path", "", "Go `package` that has the type of a kind of another module")
+	f.StringVar(&external.Domain, "external-api-domain", "", "`domain` of the group of that kind")
+	f.StringVar(&external.Module, "external-api-module", "", "`module@version` that has the package (default: what go mod tidy finds)")
 }
 
 // change runs a function that changes the files of a project, shows what it is doing, and
