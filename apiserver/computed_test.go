@@ -23,7 +23,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/auth"
@@ -47,8 +46,7 @@ func (g *gauges) List(context.Context, *resource.Request, *internalversion.ListO
 
 func (g *gauges) Watch(context.Context, *resource.Request, *internalversion.ListOptions) (iter.Seq2[resource.WatchEvent, error], error) {
 	return func(yield func(resource.WatchEvent, error) bool) {
-		_ = yield(resource.WatchEvent{Type: watch.Added, Object: g.value.DeepCopy()}, nil) &&
-			yield(resource.WatchEvent{}, apierrors.NewResourceExpired("long ago"))
+		yield(resource.WatchEvent{}, apierrors.NewResourceExpired("long ago"))
 	}, nil
 }
 

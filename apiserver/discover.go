@@ -67,7 +67,7 @@ func (in *installed) discovered(v *resource.Version) discovery.Resource {
 		case sub.Scale != nil:
 			d.Kind = schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"}
 		case sub.Backend != nil:
-			d.Kind, d.Verbs = sub.Kind, capabilities(sub.Backend)
+			d.Kind, d.Verbs = sub.Kind, resource.BackendVerbs(sub.Backend)
 			if sub.Verbs != nil {
 				d.Verbs = sub.Verbs
 			}
@@ -86,36 +86,11 @@ func (in *installed) discovered(v *resource.Version) discovery.Resource {
 func (in *installed) verbs(v *resource.Version) []string {
 	switch {
 	case in.Backend != nil:
-		return capabilities(in.Backend)
+		return resource.BackendVerbs(in.Backend)
 	case in.Deletion.NoDeleteCollection:
 		return []string{"create", "delete", "get", "list", "patch", "update", "watch"}
 	case v.Typed():
 		return []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 	}
 	return []string{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"}
-}
-
-// capabilities returns the verbs that a backend implements.
-func capabilities(backend any) []string {
-	var verbs []string
-	add := func(has bool, names ...string) {
-		if has {
-			verbs = append(verbs, names...)
-		}
-	}
-	_, connects := backend.(resource.Connecter)
-	_, creates := backend.(resource.Creater)
-	_, deletes := backend.(resource.Deleter)
-	_, gets := backend.(resource.Getter)
-	_, lists := backend.(resource.Lister)
-	_, updates := backend.(resource.Updater)
-	_, watches := backend.(resource.Watcher)
-	add(creates || connects, "create")
-	add(deletes, "delete")
-	add(deletes && lists, "deletecollection")
-	add(gets || connects, "get")
-	add(lists, "list")
-	add(updates, "patch", "update")
-	add(watches, "watch")
-	return verbs
 }

@@ -204,7 +204,7 @@ func (s *Server) dated(resources []*resource.Resource) ([]*resource.Resource, er
 
 // installed prepares a resource for serving.
 func (s *Server) installed(r *resource.Resource) *installed {
-	in := &installed{Served: s.registry.Serve(r)}
+	in := &installed{Served: s.registry.Serve(r.Viewed())}
 	in.Gone, in.remove = context.WithCancel(s.stopping)
 	return in
 }

@@ -39,7 +39,8 @@ type Kind[T resource.Object] struct {
 	// object in the version of T; see [Action].
 	Subresources []resource.Subresource
 	// Backend answers the verbs in place of the server's store; see
-	// [resource.Resource.Backend]. nil: the store.
+	// [resource.Resource.Backend]. Its objects are in the version that T describes,
+	// whatever the version of a request, and may be of the Go type T. nil: the store.
 	Backend any
 	// Update and Deletion are those of [resource.Resource].
 	Update   resource.UpdateRules
@@ -95,6 +96,9 @@ func (k Kind[T]) Resource() (*resource.Resource, error) {
 		return nil, err
 	}
 	r.Backend, r.Update, r.Deletion, r.Committed = k.Backend, k.Update, k.Deletion, k.Committed
+	if k.Backend != nil {
+		r.Storage.Version = k.Version
+	}
 	for i := range r.Versions {
 		v := &r.Versions[i]
 		v.NewMessage = f.of[v.Name].message
@@ -108,6 +112,9 @@ func (k Kind[T]) Resource() (*resource.Resource, error) {
 	}
 	for i := range r.Versions {
 		r.Versions[i].Subresources = append(r.Versions[i].Subresources, below...)
+	}
+	if err := r.Check(); err != nil {
+		return nil, err
 	}
 	return r, nil
 }

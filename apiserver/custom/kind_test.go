@@ -432,6 +432,81 @@ func TestKindBackendsWorkOnTheGoType(t *testing.T) {
 	c.do("DELETE", "v1", "/a", "", 405)
 }
 
+func TestBackendsSeeOneVersionAndHaveStatusAndScale(t *testing.T) {
+	t.Parallel()
+	k, b := machineKind(), catalog{map[string]*machine{}}
+	k.Backend = b
+	c := serve(t, newStore(t), k)
+	old := c.do("POST", "v1beta1", "", `{"apiVersion":"example.com/v1beta1","kind":"Machine","metadata":{"name":"a","labels":{"x":"y"}},"size":"large"}`, 201)
+	if old.Object["size"] != "large" || old.GetAPIVersion() != "example.com/v1beta1" || old.GetLabels()["x"] != "y" {
+		t.Errorf("created: %v", old.Object)
+	}
+	if m := b.machines["a"]; m.Spec.Cores != 33 || m.APIVersion != "example.com/v1" || m.UID != old.GetUID() {
+		t.Errorf("the backend has %+v", m)
+	}
+	c.same(c.do("GET", "v1", "/a", "", 200), "spec", `{"cores":33,"image":"default"}`)
+	c.same(c.do("PATCH", "v1beta1", "/a", `{"size":"small"}`, 200), "size", `"small"`)
+	c.same(c.do("GET", "v1", "/a", "", 200), "spec", `{"cores":1,"image":"default"}`)
+
+	c.same(c.do("PATCH", "v1", "/a/status", `{"metadata":{"labels":{"x":"z"}},"status":{"phase":"Running"}}`, 200), "status", `{"phase":"Running","cores":1}`)
+	obj := c.do("PATCH", "v1", "/a", `{"spec":{"cores":0},"status":{"phase":"Other"}}`, 200)
+	c.same(obj, "status", `{"phase":"Running","cores":1}`)
+	if !strings.Contains(obj.GetAnnotations()["warning"], "a machine without cores does nothing") || obj.GetLabels()["x"] != "y" {
+		t.Errorf("updated: %v", obj.Object["metadata"])
+	}
+	c.do("PATCH", "v1", "/a/status", `{"status":{"phase":"Gone"}}`, 200)
+	c.do("PATCH", "v1", "/a/status", `{"status":{"phase":"Running"}}`, 422)
+
+	c.same(c.do("PATCH", "v1", "/a/scale", `{"spec":{"replicas":4}}`, 200), "spec", `{"replicas":4}`)
+	c.same(c.do("GET", "v1", "/a/scale", "", 200), "spec", `{"replicas":4}`)
+	c.do("PATCH", "v1", "/a/scale", `{"spec":{"replicas":400}}`, 422)
+	c.same(c.do("GET", "v1", "/a", "", 200), "spec", `{"cores":4,"image":"default"}`)
+}
+
+func TestUpdatesOfBackendsCannotChangeWhatTheServerSets(t *testing.T) {
+	t.Parallel()
+	k := machineKind()
+	k.Backend = catalog{map[string]*machine{}}
+	c := serve(t, newStore(t), k)
+	made := c.do("POST", "v1", "", `{"apiVersion":"example.com/v1","kind":"Machine","metadata":{"name":"a"}}`, 201)
+	for patch, want := range map[string]int{
+		`{"metadata":{"creationTimestamp":"2000-01-01T00:00:00Z","generation":7}}`:                 200,
+		`{"metadata":{"uid":"another"}}`:                                                           422,
+		`{"metadata":{"deletionTimestamp":"2000-01-01T00:00:00Z"}}`:                                422,
+		`{"metadata":{"labels":{"not valid":"x"}}}`:                                                422,
+		`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"p"}]}}`:           422,
+		`{"metadata":{"resourceVersion":"7"}}`:                                                     409,
+		`{"metadata":{"finalizers":["not valid"]}}`:                                                422,
+		`{"metadata":{"managedFields":[{"manager":"nobody","operation":"Update","fieldsV1":{}}]}}`: 200,
+		`{"metadata":{"namespace":"elsewhere"}}`:                                                   400,
+		`{"metadata":{"name":"b"}}`:                                                                400,
+	} {
+		c.do("PATCH", "v1", "/a", patch, want)
+	}
+	got := c.do("GET", "v1", "/a", "", 200)
+	if got.GetUID() != made.GetUID() || got.GetCreationTimestamp() != made.GetCreationTimestamp() || got.GetGeneration() != 1 || got.GetDeletionTimestamp() != nil {
+		t.Errorf("created %v, now %v", made.Object["metadata"], got.Object["metadata"])
+	}
+}
+
+func TestKindRefusesWhatABackendCannotHave(t *testing.T) {
+	t.Parallel()
+	for want, edit := range map[string]func(*custom.Kind[*machine]){
+		"Committed is not called with a Backend": func(k *custom.Kind[*machine]) {
+			k.Committed = func(context.Context, resource.Change) error { return nil }
+		},
+		"Grace, Mark and Holds of Deletion have no effect":     func(k *custom.Kind[*machine]) { k.Deletion.Holds = func(resource.Object) bool { return true } },
+		`the name "status" of a subresource is empty or taken`: func(k *custom.Kind[*machine]) { k.Subresources = []resource.Subresource{{Name: "status"}} },
+	} {
+		k := machineKind()
+		k.Backend = catalog{}
+		edit(&k)
+		if _, err := k.Resource(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+}
+
 func TestParseNamesTheFaultsOfADefinition(t *testing.T) {
 	t.Parallel()
 	for definition, want := range map[string]string{

@@ -5,7 +5,6 @@ package resource
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,7 +27,8 @@ type Object = interface {
 // after it was installed.
 type Resource struct {
 	Names
-	// Storage says where and how objects are kept. Unused with a Backend.
+	// Storage says where and how objects are kept. With a Backend only its Version is
+	// used: that of the backend's objects.
 	Storage Storage
 	// Versions are the versions of the objects, in the order of preference.
 	Versions []Version
@@ -47,14 +47,17 @@ type Resource struct {
 	// Backend answers the verbs in place of the store. It implements any of
 	// [Getter], [Lister], [Watcher], [Creater], [Updater], [Deleter] and
 	// [Connecter]; the resource has exactly those verbs, and deletecollection with a
-	// Lister and a Deleter. nil: the store.
+	// Lister and a Deleter. Its status and scale are read with a Getter, and written with
+	// an Updater. nil: the store.
 	Backend any
 	// Update rules of the resource.
 	Update UpdateRules
-	// Deletion rules of the resource.
+	// Deletion rules of the resource; with a Backend ReturnsObject alone, the others are
+	// the backend's.
 	Deletion DeletionRules
 	// Committed runs after a change is durable and before its request is
-	// answered; an error fails the request, but not the change. nil: nothing.
+	// answered; an error fails the request, but not the change. nil: nothing. It cannot be
+	// set with a Backend, which knows its changes itself.
 	Committed func(ctx context.Context, change Change) error
 }
 
@@ -93,39 +96,6 @@ func (r *Resource) Changed(change func(v *Version)) *Resource {
 		change(v)
 	}
 	return &out
-}
-
-// Check returns an error for a resource that could not be served.
-func (r *Resource) Check() error {
-	name := r.Plural + "." + r.Group
-	switch {
-	case r.Plural == "" || r.Kind == "" || r.Singular == "" || r.ListKind == "":
-		return fmt.Errorf("apiserver: install %s: Plural, Singular, Kind and ListKind are required", name)
-	case len(r.Versions) == 0:
-		return fmt.Errorf("apiserver: install %s: it has no versions", name)
-	case r.Backend == nil && r.Storage.Bucket == "":
-		return fmt.Errorf("apiserver: install %s: Storage.Bucket is required without a Backend", name)
-	}
-	if a := r.Storage.Alias; a != nil && (a.Kind.Empty() || a.New == nil || a.Load == nil || a.Save == nil) {
-		return fmt.Errorf("apiserver: install %s: Kind, New, Load and Save of Storage.Alias are required", name)
-	}
-	stored := r.Backend != nil
-	seen := map[string]bool{}
-	for i := range r.Versions {
-		v := &r.Versions[i]
-		if v.Strategy == nil {
-			return fmt.Errorf("apiserver: install %s: version %s has no Strategy", name, v.Name)
-		}
-		if seen[v.Name] {
-			return fmt.Errorf("apiserver: install %s: version %s is listed twice", name, v.Name)
-		}
-		seen[v.Name] = true
-		stored = stored || v.Name == r.Storage.Version
-	}
-	if !stored {
-		return fmt.Errorf("apiserver: install %s: the storage version %q is not one of its versions", name, r.Storage.Version)
-	}
-	return nil
 }
 
 // Names are a resource's names. All but ShortNames and Categories are required.

@@ -6,11 +6,14 @@ package resource_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver/resource"
@@ -29,7 +32,7 @@ func widgets() *resource.Resource {
 	return &resource.Resource{
 		Names:    resource.Names{Group: "example.com", Plural: "widgets", Singular: "widget", Kind: "Widget", ListKind: "WidgetList"},
 		Storage:  resource.Storage{Bucket: "example.com/widgets", Version: "v1"},
-		Versions: []resource.Version{{Name: "v1", Strategy: noRules{}, Subresources: []resource.Subresource{{Name: "status"}}}, {Name: "v2", Strategy: noRules{}}},
+		Versions: []resource.Version{{Name: "v1", Strategy: noRules{}, Subresources: []resource.Subresource{{Name: "status", Strategy: noRules{}}}}, {Name: "v2", Strategy: noRules{}}},
 	}
 }
 
@@ -51,6 +54,102 @@ func TestCheckRefusesIncompleteResources(t *testing.T) {
 		edit(r)
 		if err := r.Check(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)
+		}
+	}
+}
+
+// reads is a backend that reads; *writes is one that writes, too.
+type (
+	reads  struct{}
+	writes struct{ reads }
+)
+
+func (reads) Get(context.Context, *resource.Request) (resource.Object, error) { return nil, nil } //nolint:nilnil // it is not called
+
+func (*writes) Update(context.Context, *resource.Request, func(resource.Object) (resource.Object, error), *metav1.UpdateOptions) (resource.Object, error) {
+	return nil, nil //nolint:nilnil // it is not called
+}
+
+// scaler is a [resource.Scaler].
+type scaler struct{ resource.Scaler }
+
+func TestCheckRefusesSubresourcesAndBackendsThatCannotWork(t *testing.T) {
+	t.Parallel()
+	kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Paint"}
+	act := func(context.Context, resource.Object, resource.Object) (resource.Object, error) { return nil, nil } //nolint:nilnil // it is not called
+	with := func(subs ...resource.Subresource) func(*resource.Resource) {
+		return func(r *resource.Resource) { r.Versions[0].Subresources = subs }
+	}
+	for _, c := range []struct {
+		want string // "" for none
+		edit func(*resource.Resource)
+	}{
+		{"", with(resource.Subresource{Name: "paint", Action: act, Kind: kind, Strategy: noRules{}}, resource.Subresource{Name: "scale", Scale: scaler{}})},
+		{"", func(r *resource.Resource) { r.Backend = &writes{} }},
+		{"", func(r *resource.Resource) { r.Backend = struct{}{} }}, // all is in its subresource
+		{`the name "" of a subresource is empty or taken`, with(resource.Subresource{Strategy: noRules{}})},
+		{`the name "a" of a subresource is empty or taken`, with(resource.Subresource{Name: "a", Strategy: noRules{}}, resource.Subresource{Name: "a", Strategy: noRules{}})},
+		{"subresource a: exactly one of", with(resource.Subresource{Name: "a"})},
+		{"subresource a: exactly one of", with(resource.Subresource{Name: "a", Scale: scaler{}, Action: act, Kind: kind})},
+		{"subresource a: exactly one of", with(resource.Subresource{Name: "a", Scale: scaler{}, Strategy: noRules{}})},
+		{"subresource a: the Kind of its bodies is required", with(resource.Subresource{Name: "a", Action: act})},
+		{"subresource a: the Kind of its bodies is required", with(resource.Subresource{Name: "a", Backend: reads{}})},
+		{"subresource a: its Backend is a struct {}, which has the method of no capability", with(resource.Subresource{Name: "a", Backend: struct{}{}, Kind: kind})},
+		{"the Backend of the resource is no Updater", func(r *resource.Resource) {
+			r.Backend = reads{}
+			with(resource.Subresource{Name: "a", Action: act, Kind: kind})(r)
+		}},
+		{"Backend is a struct {}, which has the method of no capability", func(r *resource.Resource) {
+			r.Backend = struct{}{}
+			with()(r)
+		}},
+		{`the storage version "" is not one of its versions`, func(r *resource.Resource) { r.Backend, r.Storage.Version = reads{}, "" }},
+		{"NoDeleteCollection has no effect", func(r *resource.Resource) { r.Backend, r.Deletion.NoDeleteCollection = reads{}, true }},
+		{"Propagation, PropagationWarning", func(r *resource.Resource) { r.Backend, r.Deletion.PropagationWarning = reads{}, "x" }},
+		{"Grace, Mark and Holds", func(r *resource.Resource) { r.Backend, r.Deletion.Mark = reads{}, func(resource.Object) {} }},
+	} {
+		r := widgets()
+		c.edit(r)
+		if err := r.Check(); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("want %q, got %v", c.want, err)
+		}
+	}
+}
+
+// onlyPointer has its methods on the pointer.
+type onlyPointer struct{}
+
+func (*onlyPointer) Get(context.Context, *resource.Request) (resource.Object, error) { return nil, nil } //nolint:nilnil // it is not called
+
+func TestCheckNamesABackendWhoseMethodsBelongToThePointer(t *testing.T) {
+	t.Parallel()
+	r := widgets()
+	r.Backend = onlyPointer{}
+	if err := r.Check(); err == nil || !strings.Contains(err.Error(), "pass a *resource_test.onlyPointer") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestViewsHaveTheVerbsOfTheBackend(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		backend any
+		want    string
+	}{
+		{reads{}, "[status [get] scale [get]]"},
+		{&writes{}, "[status [get patch update] scale [get]]"},
+		{struct{}{}, "[]"},
+		{nil, "[status [] scale [get]]"},
+	} {
+		r := widgets()
+		r.Backend = c.backend
+		r.Versions[0].Subresources = append(r.Versions[0].Subresources, resource.Subresource{Name: "scale", Scale: scaler{}, Verbs: []string{"get"}})
+		got := []any{}
+		for _, s := range r.Viewed().Versions[0].Subresources {
+			got = append(got, s.Name, s.Verbs)
+		}
+		if text := fmt.Sprint(got); text != c.want {
+			t.Errorf("%T: %s, want %s", c.backend, text, c.want)
 		}
 	}
 }

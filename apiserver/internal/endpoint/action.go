@@ -95,7 +95,10 @@ func (h *Handler) act(ctx context.Context, req *Request, o registry.WriteOptions
 			return change(ctx, old)
 		})
 	case resource.Updater:
-		_, err = b.Update(ctx, &r, func(old resource.Object) (resource.Object, error) { return change(ctx, old) }, wr.UpdateOptions())
+		at := *req
+		at.Request = r
+		c := &backendHandler{h: h, in: req.Served, v: r.Version}
+		_, err = c.replace(ctx, &at, wr, b, change)
 	default:
 		err = Refusal(http.StatusMethodNotAllowed, "")
 	}

@@ -5,21 +5,16 @@ package endpoint
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/steer-dev/steer/apiserver/internal/encodings"
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
-	"github.com/steer-dev/steer/apiserver/internal/genname"
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
 	"github.com/steer-dev/steer/apiserver/internal/registry"
 	"github.com/steer-dev/steer/apiserver/resource"
@@ -34,11 +29,10 @@ func (h *Handler) backendVerb(req *Request, backend any) answerer {
 			return h.connect(ctx, w, req, c)
 		}
 	}
-	in, v := req.Served, req.Version
-	if req.Sub != nil {
-		in, v = h.subresourceKind(req)
+	c := &backendHandler{h: h, in: req.Served, v: req.Version}
+	if req.Sub != nil && req.Sub.Backend != nil {
+		c.in, c.v = h.subresourceKind(req)
 	}
-	c := &backendHandler{h: h, in: in, v: v}
 	switch req.Verb {
 	case "get":
 		if b, ok := backend.(resource.Getter); ok {
@@ -101,30 +95,52 @@ func (h *Handler) kindBelow(req *Request, v resource.Version, kind schema.GroupV
 	return h.registry.Serve(of), &of.Versions[0]
 }
 
-// backendHandler answers the verbs of a backend. Negotiation, decoding, admission and
-// encoding are the same as for stored resources.
+// backendHandler answers the verbs of a backend. All but the storing is the same as for
+// stored resources: negotiation, decoding, admission, metadata, conversion and encoding.
 type backendHandler struct {
-	h  *Handler
+	h *Handler
+	// in and v are the kind of the objects: that of the resource, or of a subresource with
+	// a backend of its own.
 	in *registry.Served
 	v  *resource.Version
 }
 
-func (c *backendHandler) offer() negotiate.Offer {
+// own reports whether the objects are those of a subresource with a backend of its own.
+// Their metadata is the backend's.
+func (c *backendHandler) own(req *Request) bool { return c.in != req.Served }
+
+func (c *backendHandler) offer(req *Request) negotiate.Offer {
 	_, gets := c.in.Backend.(resource.Getter)
 	_, lists := c.in.Backend.(resource.Lister)
+	if !c.own(req) && req.Sub != nil {
+		return req.answerOffer()
+	}
 	return negotiate.Offer{Protobuf: c.v.Protobuf(), Shapes: true, NoTable: !gets && !lists}
 }
 
 func (c *backendHandler) answer(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, code int, obj resource.Object) error {
-	rec, err := c.h.registry.TransientRecord(c.in, c.v, obj)
+	recs, err := c.h.registry.ShownRecords(ctx, c.in, c.v, obj)
 	if err != nil {
 		return err
 	}
-	return c.h.answerRecord(ctx, w, req, choice, code, c.in, c.v, rec)
+	return c.h.answerRecord(ctx, w, req, choice, code, c.in, c.v, recs[0])
+}
+
+// current returns an object of the backend in the version of the request, and a 404 for one
+// of another namespace.
+func (c *backendHandler) current(ctx context.Context, req *Request, obj resource.Object) (resource.Object, error) {
+	if namespace := obj.GetNamespace(); c.in.Namespaced && namespace != "" && namespace != req.Namespace {
+		return nil, apierrors.NewNotFound(c.in.GroupResource(), req.Name)
+	}
+	shown, err := c.in.Shown(ctx, c.v, []resource.Object{obj})
+	if err != nil {
+		return nil, err
+	}
+	return shown[0], nil
 }
 
 func (c *backendHandler) get(ctx context.Context, w *exchange.Writer, req *Request, b resource.Getter) error {
-	choice, err := negotiate.Output(req.HTTP, c.offer())
+	choice, err := negotiate.Output(req.HTTP, c.offer(req))
 	if err != nil {
 		return err
 	}
@@ -132,11 +148,21 @@ func (c *backendHandler) get(ctx context.Context, w *exchange.Writer, req *Reque
 	if err != nil {
 		return err
 	}
+	if obj, err = c.current(ctx, req, obj); err != nil {
+		return err
+	}
+	if req.Sub != nil && req.Sub.Scale != nil {
+		scale, err := registry.Scale(req.Sub.Scale, obj)
+		if err != nil {
+			return err
+		}
+		return c.h.answerScale(ctx, w, req, choice, scale)
+	}
 	return c.answer(ctx, w, req, choice, http.StatusOK, obj)
 }
 
 func (c *backendHandler) list(ctx context.Context, w *exchange.Writer, req *Request, b resource.Lister) error {
-	choice, err := negotiate.Output(req.HTTP, c.offer())
+	choice, err := negotiate.Output(req.HTTP, c.offer(req))
 	if err != nil {
 		return err
 	}
@@ -158,14 +184,24 @@ func (c *backendHandler) page(ctx context.Context, req *Request, b resource.List
 		return nil, err
 	}
 	p := &registry.Page{Continue: list.Continue, Remaining: list.RemainingItemCount}
-	if n, err := strconv.ParseInt(list.ResourceVersion, 10, 64); err == nil {
+	if list.ResourceVersion != "" {
+		n, err := strconv.ParseInt(list.ResourceVersion, 10, 64)
+		if err != nil {
+			return nil, apierrors.NewInternalError(fmt.Errorf("a list of the backend: resourceVersion: %w", err))
+		}
 		p.Revision = storage.Revision(n)
 	}
+	var items []resource.Object
 	for _, obj := range list.Items {
-		rec, err := c.h.registry.TransientRecord(c.in, c.v, obj)
-		if err != nil {
-			return nil, err
+		if sel.InNamespace(obj.GetNamespace()) {
+			items = append(items, obj)
 		}
+	}
+	recs, err := c.h.registry.ShownRecords(ctx, c.in, c.v, items...)
+	if err != nil {
+		return nil, err
+	}
+	for _, rec := range recs {
 		selected, err := sel.Matches(ctx, rec)
 		if err != nil {
 			return nil, err
@@ -190,218 +226,34 @@ func (c *backendHandler) watch(ctx context.Context, w *exchange.Writer, req *Req
 	if err != nil {
 		return err
 	}
+	if watch.Present, err = c.present(ctx, req, b, options, sel); err != nil {
+		return err
+	}
 	return c.h.watches.ServeBackend(ctx, w, watch, &req.Request, b)
 }
 
-func (c *backendHandler) create(ctx context.Context, w *exchange.Writer, req *Request, b resource.Creater) error {
-	choice, err := negotiate.Output(req.HTTP, c.offer())
-	if err != nil {
-		return err
+// present returns the list that a watch begins with; nil if the watch begins at a revision, or
+// if the backend lists without one and has to begin the watch itself.
+func (c *backendHandler) present(ctx context.Context, req *Request, b resource.Watcher, o *internalversion.ListOptions, sel *registry.Selection) (*registry.Page, error) {
+	asked := o.SendInitialEvents != nil && *o.SendInitialEvents
+	if !asked && o.ResourceVersion != "" && o.ResourceVersion != "0" {
+		return nil, nil //nolint:nilnil // the backend has what follows the revision
 	}
-	obj, options, err := c.h.readCreate(req, c.in, c.v)
-	if err != nil {
-		return err
-	}
-	if err := registry.EnsureNamespace(&req.Request, c.in, obj); err != nil {
-		return err
-	}
-	wr := c.write(req, writeOptions(options.DryRun, options.FieldManager, options.FieldValidation))
-	if req.Sub == nil {
-		if obj, err = wr.PrepareCreate(ctx, obj); err != nil {
-			return err
+	if lister, ok := b.(resource.Lister); ok {
+		list := &internalversion.ListOptions{
+			LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector,
+			ResourceVersion: o.ResourceVersion, ResourceVersionMatch: o.ResourceVersionMatch,
 		}
-	} else if obj, err = wr.PrepareAnswer(ctx, obj); err != nil {
-		return err
-	}
-	err = genname.Try(obj, func(candidate resource.Object) (taken bool, err error) {
-		obj, err = c.createOne(ctx, req, wr, b, candidate, options)
-		return apierrors.IsAlreadyExists(err), err
-	})
-	if err != nil {
-		return err
-	}
-	if obj == nil {
-		exchange.SendStatus(w, req.HTTP, http.StatusCreated, &metav1.Status{Status: metav1.StatusSuccess, Code: http.StatusCreated})
-		return nil
-	}
-	return c.answer(ctx, w, req, choice, http.StatusCreated, obj)
-}
-
-// createOne has a backend create an object. One that can be read afterwards gets a name, a
-// uid and a time; the others are questions, which have none.
-func (c *backendHandler) createOne(ctx context.Context, req *Request, wr *registry.Write, b resource.Creater, obj resource.Object, options *metav1.CreateOptions) (resource.Object, error) {
-	validate := wr.ValidateNew
-	if _, kept := b.(resource.Getter); kept && req.Sub == nil {
-		wr.Identify(obj)
-	} else {
-		validate = func(ctx context.Context, obj resource.Object) field.ErrorList {
-			return wr.Strategy.Validate(ctx, obj, nil)
+		if list.ResourceVersion == "" {
+			list.ResourceVersionMatch = ""
+		}
+		p, err := c.page(ctx, req, lister, list, sel)
+		if err != nil || p.Revision > 0 {
+			return p, err
 		}
 	}
-	wr.Strategy.Prepare(ctx, obj, nil)
-	if errs := validate(ctx, obj); len(errs) > 0 {
-		return nil, apierrors.NewInvalid(c.in.GroupKind(obj), obj.GetName(), errs)
+	if asked {
+		return nil, invalidOptions("ListOptions", field.ErrorList{field.Forbidden(field.NewPath("sendInitialEvents"), "lists of this resource have no resourceVersion to watch from")})
 	}
-	for _, text := range wr.Strategy.Warnings(ctx, obj, nil) {
-		req.Warn(text)
-	}
-	if err := wr.Validate(ctx, obj, nil); err != nil {
-		return nil, err
-	}
-	resource.DecodeObject(obj) // a backend may copy it
-	return b.Create(ctx, &req.Request, obj, options)
-}
-
-func (c *backendHandler) write(req *Request, o registry.WriteOptions) *registry.Write {
-	wr := c.h.newWrite(req, o)
-	wr.Served, wr.Version, wr.Strategy, wr.Ownership = c.in, c.v, c.v.Strategy, c.v.Ownership
-	return wr
-}
-
-// update answers PUT and PATCH.
-func (c *backendHandler) update(ctx context.Context, w *exchange.Writer, req *Request, b resource.Updater) error {
-	choice, err := negotiate.Output(req.HTTP, c.offer())
-	if err != nil {
-		return err
-	}
-	wished, wr, err := c.desired(req)
-	if err != nil {
-		return err
-	}
-	obj, err := b.Update(ctx, &req.Request, func(old resource.Object) (resource.Object, error) {
-		old, err := registry.InForm(c.in, c.v, old)
-		if err != nil {
-			return nil, err
-		}
-		obj, err := wished(ctx, old)
-		if err != nil {
-			return nil, err
-		}
-		if obj, err = wr.Admit(ctx, obj, old); err != nil {
-			return nil, err
-		}
-		wr.Strategy.Prepare(ctx, obj, old)
-		if errs := wr.Strategy.Validate(ctx, obj, old); len(errs) > 0 {
-			return nil, apierrors.NewInvalid(c.in.GroupKind(obj), obj.GetName(), errs)
-		}
-		err = wr.Validate(ctx, obj, old)
-		resource.DecodeObject(obj)
-		return obj, err
-	}, wr.UpdateOptions())
-	if err != nil {
-		return err
-	}
-	return c.answer(ctx, w, req, choice, http.StatusOK, obj)
-}
-
-// desired returns the function that turns the current object into the one that a PUT or
-// a PATCH asks for.
-func (c *backendHandler) desired(req *Request) (func(ctx context.Context, old resource.Object) (resource.Object, error), *registry.Write, error) {
-	if req.Verb != "patch" {
-		put, options, err := c.h.readUpdate(req, c.in, c.v)
-		if err != nil {
-			return nil, nil, err
-		}
-		wr := c.write(req, writeOptions(options.DryRun, options.FieldManager, options.FieldValidation))
-		return func(ctx context.Context, old resource.Object) (resource.Object, error) {
-			obj, err := put.object()
-			if err != nil {
-				return nil, err
-			}
-			return wr.UpdateManagedFields(ctx, old, obj)
-		}, wr, nil
-	}
-	data, err := c.h.readBody(req)
-	if err != nil {
-		return nil, nil, err
-	}
-	t := types.PatchType(mediaType(req.HTTP))
-	options, err := patchOptions(req, t)
-	if err != nil {
-		return nil, nil, err
-	}
-	wr := c.write(req, writeOptions(options.DryRun, options.FieldManager, options.FieldValidation))
-	p := c.h.newPatcher(wr, options.FieldValidation, data)
-	if err := p.parse(t, options); err != nil {
-		return nil, nil, err
-	}
-	return func(ctx context.Context, old resource.Object) (resource.Object, error) {
-		return p.change(ctx, old, nil)
-	}, wr, nil
-}
-
-func (c *backendHandler) delete(ctx context.Context, w *exchange.Writer, req *Request, b resource.Deleter) error {
-	choice, err := negotiate.Output(req.HTTP, c.offer())
-	if err != nil {
-		return err
-	}
-	options, err := c.h.deleteOptions(req)
-	if err != nil {
-		return err
-	}
-	last, gone, err := c.remove(ctx, req, b, options)
-	if err != nil {
-		return err
-	}
-	if !gone || c.in.Deletion.ReturnsObject {
-		return c.answer(ctx, w, req, choice, http.StatusOK, last)
-	}
-	raw, err := json.Marshal(last)
-	if err != nil {
-		return fmt.Errorf("encode the deleted object: %w", err)
-	}
-	exchange.SendStatus(w, req.HTTP, http.StatusOK, deletionStatus(c.in, raw))
-	return nil
-}
-
-// remove deletes one object.
-func (c *backendHandler) remove(ctx context.Context, req *Request, b resource.Deleter, options *metav1.DeleteOptions) (last resource.Object, gone bool, err error) {
-	wr := c.write(req, registry.WriteOptions{DryRun: options.DryRun})
-	return b.Delete(ctx, &req.Request, func(current resource.Object) error {
-		current, err := registry.InForm(c.in, c.v, current)
-		if err != nil {
-			return err
-		}
-		return wr.AdmitDeletion(ctx, current, options)
-	}, options)
-}
-
-// collectionDeleter is a backend whose objects can be deleted together.
-type collectionDeleter interface {
-	resource.Lister
-	resource.Deleter
-}
-
-// deleteCollection deletes all selected objects, one after the other.
-func (c *backendHandler) deleteCollection(ctx context.Context, w *exchange.Writer, req *Request, b collectionDeleter) error {
-	choice, err := negotiate.Output(req.HTTP, c.offer())
-	if err != nil {
-		return err
-	}
-	list, sel, err := c.h.listOptions(req)
-	if err != nil {
-		return err
-	}
-	options, err := c.h.deleteOptions(req)
-	if err != nil {
-		return err
-	}
-	p, err := c.page(ctx, req, b, list, sel)
-	if err != nil {
-		return err
-	}
-	for _, rec := range p.Records {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		one, m := *req, encodings.Meta(rec)
-		one.Name = m.Name
-		if one.Served.Namespaced {
-			one.Namespace = m.Namespace
-		}
-		if _, _, err := c.remove(ctx, &one, b, options.DeepCopy()); err != nil && !apierrors.IsNotFound(err) {
-			return err
-		}
-	}
-	return c.h.answerList(ctx, w, req, choice, p)
+	return nil, nil //nolint:nilnil // as the contract of this function has it
 }

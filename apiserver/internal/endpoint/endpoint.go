@@ -122,6 +122,8 @@ func (h *Handler) verbOf(req *Request) answerer {
 			return nil
 		case req.Name == "" || sub.Verbs != nil && !slices.Contains(sub.Verbs, req.Verb):
 			return nil
+		case req.Served.Backend != nil && (sub.Scale == nil || req.Verb == "get"):
+			return h.backendVerb(req, req.Served.Backend)
 		case req.Verb == "get":
 			return h.get
 		case req.Verb == "update":

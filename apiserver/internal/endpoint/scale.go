@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"net/http"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -107,7 +108,7 @@ const unsetReplicas = math.MinInt32
 // writeScale applies a change of a Scale to the object that it scales.
 func (h *Handler) writeScale(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, wr *registry.Write, change func(context.Context, *autoscalingv1.Scale) (resource.Object, error)) error {
 	record, _ := req.Sub.Ownership.(resource.ScaleOwnership)
-	rec, _, err := wr.Replace(ctx, func(ctx context.Context, old resource.Object, _ *storage.Record) (resource.Object, error) {
+	obj, err := h.replace(ctx, req, wr, func(ctx context.Context, old resource.Object) (resource.Object, error) {
 		scale, missing := registry.Scale(req.Sub.Scale, old)
 		if missing != nil {
 			// The object has no replica count to read, but it can be set.
@@ -163,13 +164,32 @@ func (h *Handler) writeScale(ctx context.Context, w *exchange.Writer, req *Reque
 	if err != nil {
 		return err
 	}
-	obj, err := h.registry.Object(ctx, req.Served, req.Version, rec)
-	if err != nil {
-		return err
-	}
 	scale, err := registry.Scale(req.Sub.Scale, obj)
 	if err != nil && !apierrors.IsInternalError(err) { // the stored version may have no replica count
 		return err
 	}
 	return h.answerScale(ctx, w, req, choice, scale)
+}
+
+// replace replaces an object, in the store or by its backend, and returns it in the version of
+// the request.
+func (h *Handler) replace(ctx context.Context, req *Request, wr *registry.Write, wished change) (resource.Object, error) {
+	switch b := req.Served.Backend.(type) {
+	case nil:
+		rec, _, err := wr.Replace(ctx, func(ctx context.Context, old resource.Object, _ *storage.Record) (resource.Object, error) {
+			return wished(ctx, old)
+		})
+		if err != nil {
+			return nil, err
+		}
+		return h.registry.Object(ctx, req.Served, req.Version, rec)
+	case resource.Updater:
+		c := &backendHandler{h: h, in: req.Served, v: req.Version}
+		obj, err := c.replace(ctx, req, wr, b, wished)
+		if err != nil {
+			return nil, err
+		}
+		return c.current(ctx, req, obj)
+	}
+	return nil, Refusal(http.StatusMethodNotAllowed, "")
 }

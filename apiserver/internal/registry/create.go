@@ -9,7 +9,6 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver/internal/encodings"
 	"github.com/steer-dev/steer/apiserver/internal/genname"
@@ -35,16 +34,38 @@ func (wr *Write) createNew(ctx context.Context, obj resource.Object) (*storage.R
 	return rec, err
 }
 
-// Identify gives a new object its uid, its time of creation and, if it has none, the name
-// that it wants to have generated.
-func (wr *Write) Identify(obj resource.Object) {
+// CompleteNew gives a new object its uid, its time of creation and, if it has none, the name
+// that it wants to have generated, and validates it.
+func (wr *Write) CompleteNew(ctx context.Context, obj resource.Object) error {
+	in := wr.Served
 	wr.g.fillSystemFields(obj)
 	genname.Set(obj, wr.g.identity.Suffix)
+	if err := EnsureNamespace(wr.Request, in, obj); err != nil {
+		return err // admission has changed it
+	}
+	wr.Strategy.Prepare(ctx, obj, nil)
+	if errs := in.validateNew(ctx, wr.Strategy, obj, wr.Ownership != nil); len(errs) > 0 {
+		return apierrors.NewInvalid(in.GroupKind(obj), obj.GetName(), errs)
+	}
+	for _, text := range wr.Strategy.Warnings(ctx, obj, nil) {
+		wr.Request.Warn(text)
+	}
+	if err := wr.Validate(ctx, obj, nil); err != nil {
+		return err
+	}
+	if wr.Creates {
+		obj.SetResourceVersion("")
+	}
+	return nil
 }
 
-// ValidateNew validates a new object, and its metadata.
-func (wr *Write) ValidateNew(ctx context.Context, obj resource.Object) field.ErrorList {
-	return wr.Served.validateNew(ctx, wr.Strategy, obj, wr.Ownership != nil)
+// TakeRevision removes the resourceVersion of a new object, which must not name a revision.
+func TakeRevision(obj resource.Object) error {
+	if revision, err := ParseRevision(obj.GetResourceVersion()); err == nil && revision != 0 {
+		return errors.New("resourceVersion should not be set on objects to be created")
+	}
+	obj.SetResourceVersion("")
+	return nil
 }
 
 // PrepareCreate does what precedes the assignment of name and uid: managedFields and
@@ -97,22 +118,8 @@ var errKeyTaken = errors.New("apiserver: the key is in use")
 // insert stores an object that does not exist yet. It may change obj.
 func (wr *Write) insert(ctx context.Context, obj resource.Object) (*storage.Record, error) {
 	g, in := wr.g, wr.Served
-	wr.Identify(obj)
-	if err := EnsureNamespace(wr.Request, in, obj); err != nil {
-		return nil, err // admission has changed it
-	}
-	wr.Strategy.Prepare(ctx, obj, nil)
-	if errs := wr.ValidateNew(ctx, obj); len(errs) > 0 {
-		return nil, apierrors.NewInvalid(in.GroupKind(obj), obj.GetName(), errs)
-	}
-	for _, text := range wr.Strategy.Warnings(ctx, obj, nil) {
-		wr.Request.Warn(text)
-	}
-	if err := wr.Validate(ctx, obj, nil); err != nil {
+	if err := wr.CompleteNew(ctx, obj); err != nil {
 		return nil, err
-	}
-	if wr.Creates {
-		obj.SetResourceVersion("")
 	}
 	key := in.Key(obj.GetNamespace(), obj.GetName())
 	if wr.Request.DryRun {
@@ -122,10 +129,9 @@ func (wr *Write) insert(ctx context.Context, obj resource.Object) (*storage.Reco
 		}
 		return wr.dryRunRecord(ctx, obj)
 	}
-	if revision, err := ParseRevision(obj.GetResourceVersion()); err == nil && revision != 0 {
-		return nil, errors.New("resourceVersion should not be set on objects to be created")
+	if err := TakeRevision(obj); err != nil {
+		return nil, err
 	}
-	obj.SetResourceVersion("")
 	rec, shown, err := wr.put(ctx, key, nil, obj)
 	var conflict *storage.ConflictError
 	if errors.As(err, &conflict) {

@@ -55,7 +55,7 @@ func (d *deletion) attempt(ctx context.Context, current *storage.Record) (rec *s
 	if err != nil {
 		return nil, false, err
 	}
-	if err := d.preconditions(obj); err != nil {
+	if err := wr.CheckDeletion(obj, d.options); err != nil {
 		return nil, false, err
 	}
 	old := stateBeforeMark(obj)
@@ -94,20 +94,20 @@ func (d *deletion) attempt(ctx context.Context, current *storage.Record) (rec *s
 	return rec, true, wr.committed(ctx, resource.Change{Object: old, Old: old, Deleted: true}, rec)
 }
 
-// preconditions checks the preconditions of the request.
-func (d *deletion) preconditions(obj resource.Object) error {
-	p := d.options.Preconditions
+// CheckDeletion checks the preconditions of a deletion.
+func (wr *Write) CheckDeletion(obj resource.Object, o *metav1.DeleteOptions) error {
+	p, in := o.Preconditions, wr.Served
 	if p == nil {
 		return nil
 	}
-	if d.wr.Served.Deletion.Mark != nil {
+	if in.Deletion.Mark != nil {
 		if err := preconditionFailed(p, obj); err != nil {
-			return apierrors.NewConflict(d.wr.Served.GroupResource(), obj.GetName(), err)
+			return apierrors.NewConflict(in.GroupResource(), obj.GetName(), err)
 		}
 		return nil
 	}
 	conflict := func(format string, args ...any) error {
-		return apierrors.NewConflict(schema.GroupResource{Group: d.wr.Served.StoredKind().Group, Resource: d.wr.Served.Kind}, obj.GetName(), fmt.Errorf(format, args...))
+		return apierrors.NewConflict(schema.GroupResource{Group: in.StoredKind().Group, Resource: in.Kind}, obj.GetName(), fmt.Errorf(format, args...))
 	}
 	if p.UID != nil && *p.UID != obj.GetUID() {
 		return conflict("the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *p.UID, obj.GetUID())

@@ -10,7 +10,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/apiserver/internal/encodings"
@@ -64,13 +63,9 @@ func (g *Registry) WriteOf(ctx context.Context, in *Served, v *resource.Version,
 	return storage.Write{Key: in.Key(obj.GetNamespace(), obj.GetName()), Value: encoded.value, Stamp: encoded.stamp, Expect: storage.AnyRevision}, err
 }
 
-// TransientRecord makes a record of an object that is not stored: the answer of a dry
-// run or of a backend.
+// TransientRecord makes a record of an object that is not stored, such as the answer of a
+// dry run.
 func (g *Registry) TransientRecord(in *Served, v *resource.Version, obj resource.Object) (*storage.Record, error) {
-	obj, err := InForm(in, v, obj)
-	if err != nil {
-		return nil, err
-	}
 	if v.Canonicalize != nil {
 		v.Canonicalize(obj)
 	}
@@ -98,24 +93,6 @@ func (g *Registry) WithRevision(ctx context.Context, in *Served, v *resource.Ver
 	obj.SetResourceVersion(strconv.FormatInt(int64(revision), 10))
 	out.Value, err = resource.EncodeObject(obj)
 	return out, err
-}
-
-// InForm returns an object of a backend as the strategy of a version expects it: an
-// unstructured one, with its kind, unless the version has a Go type.
-func InForm(in *Served, v *resource.Version, obj resource.Object) (resource.Object, error) {
-	if _, is := obj.(*unstructured.Unstructured); is || v.Typed() {
-		return obj, nil
-	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-	if err != nil {
-		return nil, apierrors.NewInternalError(fmt.Errorf("convert a %T: %w", obj, err))
-	}
-	if metadata, ok := content["metadata"].(map[string]any); ok && metadata["creationTimestamp"] == nil {
-		delete(metadata, "creationTimestamp")
-	}
-	u := &unstructured.Unstructured{Object: content}
-	u.SetGroupVersionKind(in.GroupVersionKind(v.Name))
-	return u, nil
 }
 
 // dryRunRecord is the answer of a dry run: the object as it would be read after it was

@@ -134,6 +134,9 @@ func (in *Served) validateChangedMetadata(by resource.Strategy, obj, old resourc
 		return nil
 	}
 	path, meta := field.NewPath("metadata"), metadataToValidate(obj, tracked)
+	if old.GetResourceVersion() == "" {
+		meta = withoutRevisions{meta}
+	}
 	update := apivalidation.ValidateObjectMetaAccessorUpdate(meta, old, path)
 	errs := append(apivalidation.ValidateObjectMetaAccessor(meta, in.Namespaced, pathSegment, path), update...)
 	updates, creations := errorRepeats(by)
@@ -222,6 +225,12 @@ func (in *Served) plainMetadata(obj, old resource.Object) bool {
 type withoutManagedFields struct{ metav1.Object }
 
 func (withoutManagedFields) GetManagedFields() []metav1.ManagedFieldsEntry { return nil }
+
+// withoutRevisions is an object of a backend that has no revisions, and therefore needs none
+// in an update.
+type withoutRevisions struct{ metav1.Object }
+
+func (withoutRevisions) GetResourceVersion() string { return "1" }
 
 // keepSystemFields copies the fields that an update cannot change.
 func keepSystemFields(obj, old resource.Object) {

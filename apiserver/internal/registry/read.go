@@ -228,25 +228,40 @@ func (in *Served) objects(v *resource.Version, recs []*storage.Record, unmarshal
 		if len(positions) == 0 {
 			continue
 		}
-		batch, revisions := make([]resource.Object, len(positions)), make([]string, len(positions))
-		for j, p := range positions { // as in kube-apiserver, conversions do not see the revision
-			revisions[j] = out[p].GetResourceVersion()
-			out[p].SetResourceVersion("")
+		batch := make([]resource.Object, len(positions))
+		for j, p := range positions {
 			batch[j] = out[p]
 		}
-		converted, err := convert(batch)
+		converted, err := inVersion(v, batch, convert)
 		if err != nil {
 			return nil, err
 		}
 		for j, p := range positions {
-			converted[j].SetResourceVersion(revisions[j])
-			if v.Prune != nil {
-				v.Prune(converted[j])
-			}
 			out[p] = converted[j]
 		}
 	}
 	return out, nil
+}
+
+// inVersion returns objects as convert converts them to a version for a reader. As in
+// kube-apiserver, conversions do not see the revision.
+func inVersion(v *resource.Version, batch []resource.Object, convert func([]resource.Object) ([]resource.Object, error)) ([]resource.Object, error) {
+	revisions := make([]string, len(batch))
+	for i, obj := range batch {
+		revisions[i] = obj.GetResourceVersion()
+		obj.SetResourceVersion("")
+	}
+	converted, err := convert(batch)
+	if err != nil {
+		return nil, err
+	}
+	for i, obj := range converted {
+		obj.SetResourceVersion(revisions[i])
+		if v.Prune != nil {
+			v.Prune(obj)
+		}
+	}
+	return converted, nil
 }
 
 // decodeStored decodes a record and returns the version in which it was stored. unmarshal

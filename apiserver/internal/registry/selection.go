@@ -95,6 +95,12 @@ func (sel *Selection) Everything() bool {
 	return sel.labels == nil && len(sel.fields) == 0 && sel.name == ""
 }
 
+// InNamespace reports whether an object of a namespace can be selected. One without a
+// namespace is in that of the request.
+func (sel *Selection) InNamespace(namespace string) bool {
+	return sel.namespace == "" || namespace == "" || namespace == sel.namespace
+}
+
 // key returns the key of the only record that can be selected, if the selection names
 // it.
 func (sel *Selection) key() (storage.Key, bool) {

@@ -77,7 +77,7 @@ func (wr *Write) upsert(ctx context.Context, change func(context.Context, resour
 	if err != nil {
 		return nil, err
 	}
-	if err := wr.g.authorize(ctx, wr.Request); err != nil {
+	if err := wr.AuthorizeCreate(ctx); err != nil {
 		return nil, err
 	}
 	return wr.insert(ctx, obj)
@@ -94,26 +94,7 @@ func (wr *Write) replaceAt(ctx context.Context, current *storage.Record, change 
 	if err != nil {
 		return nil, err
 	}
-	if err := wr.CheckRevision(obj, old); err != nil {
-		return nil, err
-	}
-	if err := EnsureNamespace(wr.Request, in, obj); err != nil {
-		return nil, err
-	}
-	obj.SetGeneration(old.GetGeneration())
-	wr.Strategy.Prepare(ctx, obj, old)
-	keepSystemFields(obj, old)
-	errs := append(in.validateChangedMetadata(wr.Strategy, obj, old, wr.Ownership != nil), wr.Strategy.Validate(ctx, obj, old)...)
-	if len(errs) > 0 {
-		return nil, apierrors.NewInvalid(in.GroupKind(obj), obj.GetName(), errs)
-	}
-	for _, text := range wr.Strategy.Warnings(ctx, obj, old) {
-		wr.Request.Warn(text)
-	}
-	if wr.Ownership != nil {
-		apply.KeepTimes(old, obj)
-	}
-	if err := wr.Validate(ctx, obj, old); err != nil {
+	if err := wr.CompleteUpdate(ctx, obj, old); err != nil {
 		return nil, err
 	}
 	if in.finished(obj, old) {
@@ -129,6 +110,32 @@ func (wr *Write) replaceAt(ctx context.Context, current *storage.Record, change 
 	return rec, wr.committed(ctx, resource.Change{Object: shown, Old: old}, rec)
 }
 
+// CompleteUpdate checks that an object may take the place of another one: its uid and its
+// resourceVersion, what an update cannot change, its metadata, and the rules of its kind.
+func (wr *Write) CompleteUpdate(ctx context.Context, obj, old resource.Object) error {
+	in := wr.Served
+	if err := wr.checkRevision(obj, old); err != nil {
+		return err
+	}
+	if err := EnsureNamespace(wr.Request, in, obj); err != nil {
+		return err
+	}
+	obj.SetGeneration(old.GetGeneration())
+	wr.Strategy.Prepare(ctx, obj, old)
+	keepSystemFields(obj, old)
+	errs := append(in.validateChangedMetadata(wr.Strategy, obj, old, wr.Ownership != nil), wr.Strategy.Validate(ctx, obj, old)...)
+	if len(errs) > 0 {
+		return apierrors.NewInvalid(in.GroupKind(obj), obj.GetName(), errs)
+	}
+	for _, text := range wr.Strategy.Warnings(ctx, obj, old) {
+		wr.Request.Warn(text)
+	}
+	if wr.Ownership != nil {
+		apply.KeepTimes(old, obj)
+	}
+	return wr.Validate(ctx, obj, old)
+}
+
 // current decodes the record that is to be replaced, with raw members if the version
 // allows them.
 func (wr *Write) current(ctx context.Context, rec *storage.Record) (resource.Object, error) {
@@ -138,9 +145,9 @@ func (wr *Write) current(ctx context.Context, rec *storage.Record) (resource.Obj
 	return wr.g.Object(ctx, wr.Served, wr.Version, rec)
 }
 
-// CheckRevision checks that an update has the uid and the resourceVersion of the
+// checkRevision checks that an update has the uid and the resourceVersion of the
 // current object.
-func (wr *Write) CheckRevision(obj, old resource.Object) error {
+func (wr *Write) checkRevision(obj, old resource.Object) error {
 	gr := wr.Served.GroupResource()
 	// The uid of a patched object is validated with the rest of its metadata.
 	if wr.Request.Verb == "update" {

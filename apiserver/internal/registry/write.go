@@ -123,8 +123,11 @@ func (wr *Write) Admit(ctx context.Context, obj, old resource.Object) (resource.
 	return obj, nil
 }
 
-// createOptions returns the options for admission if the object does not exist yet.
-func (wr *Write) createOptions() *metav1.CreateOptions {
+// AuthorizeCreate authorizes the creation of an object by a request that may also update one.
+func (wr *Write) AuthorizeCreate(ctx context.Context) error { return wr.g.authorize(ctx, wr.Request) }
+
+// CreateOptions returns the options for admission if the object does not exist yet.
+func (wr *Write) CreateOptions() *metav1.CreateOptions {
 	if o := &wr.options; wr.create == nil {
 		wr.create = &metav1.CreateOptions{
 			TypeMeta: OptionsKind("CreateOptions"),
@@ -151,7 +154,7 @@ func (wr *Write) admissionRequest(obj, old resource.Object) *resource.AdmissionR
 	if old != nil {
 		a.Operation, a.Options = resource.Update, wr.UpdateOptions()
 	} else {
-		a.Options = wr.createOptions()
+		a.Options = wr.CreateOptions()
 	}
 	if wr.follows && !wr.Request.DryRun {
 		a.Finish = &wr.ending

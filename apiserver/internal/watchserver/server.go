@@ -49,7 +49,10 @@ type Request struct {
 	Tables    encode.Tables
 	Selection *registry.Selection
 	// After is the resourceVersion of Options.
-	After   storage.Revision
+	After storage.Revision
+	// Present are the objects of a backend that the watch begins with; nil if the backend
+	// begins it.
+	Present *registry.Page
 	Options *internalversion.ListOptions
 	Metrics Metrics
 	// Status returns the Status of an error that ends the watch.

@@ -103,9 +103,9 @@ type run struct {
 	server *Server
 	stream *watch.Stream
 	out    *writer
+	sel    *registry.Selection
 
 	// The others are those of stored objects.
-	sel *registry.Selection
 	// view has the present objects; nil once they are sent.
 	view  storage.View
 	from  storage.Revision

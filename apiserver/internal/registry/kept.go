@@ -1,0 +1,114 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/storage"
+)
+
+// kept returns the version in which a backend has its objects, for requests in v.
+func (in *Served) kept(v *resource.Version) *resource.Version {
+	if own := in.Version(in.Storage.Version); own != nil {
+		return own
+	}
+	return v
+}
+
+// Kept returns an object of version v as a backend gets it. It may change obj.
+func (in *Served) Kept(ctx context.Context, v *resource.Version, obj resource.Object) (resource.Object, error) {
+	resource.DecodeObject(obj)
+	if in.kept(v) == v {
+		return obj, nil
+	}
+	revision := obj.GetResourceVersion()
+	obj.SetResourceVersion("")
+	out, err := in.toStorage(ctx, obj)
+	if err != nil {
+		return nil, err
+	}
+	out.SetResourceVersion(revision)
+	return out, nil
+}
+
+// Shown returns objects of a backend in version v, as its rules expect them: unstructured
+// ones, unless the version has a Go type. It may change objects.
+func (in *Served) Shown(ctx context.Context, v *resource.Version, objects []resource.Object) ([]resource.Object, error) {
+	out := make([]resource.Object, len(objects))
+	var foreign []resource.Object
+	var at []int
+	for i, obj := range objects {
+		obj, err := in.inForm(in.kept(v), obj)
+		if err != nil {
+			return nil, err
+		}
+		if out[i] = obj; obj.GetObjectKind().GroupVersionKind().Version != v.Name {
+			foreign, at = append(foreign, obj), append(at, i)
+		}
+	}
+	if len(foreign) == 0 {
+		return out, nil
+	}
+	converted, err := inVersion(v, foreign, func(batch []resource.Object) ([]resource.Object, error) {
+		return in.ConvertAll(ctx, batch, v.Name)
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, obj := range converted {
+		out[at[i]] = obj
+	}
+	return out, nil
+}
+
+// ShownRecords makes records of objects of a backend in version v.
+func (g *Registry) ShownRecords(ctx context.Context, in *Served, v *resource.Version, objects ...resource.Object) ([]*storage.Record, error) {
+	shown, err := in.Shown(ctx, v, objects)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*storage.Record, len(shown))
+	for i, obj := range shown {
+		if out[i], err = g.TransientRecord(in, v, obj); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// inForm returns an object of a backend, which has it in the version own, with its kind and,
+// unless the version has a Go type, as an unstructured one. An unstructured object may say
+// that it is of another version.
+func (in *Served) inForm(own *resource.Version, obj resource.Object) (resource.Object, error) {
+	kind := in.GroupVersionKind(own.Name)
+	u, is := obj.(*unstructured.Unstructured)
+	switch {
+	case own.Typed():
+		obj.GetObjectKind().SetGroupVersionKind(kind)
+		return obj, nil
+	case is:
+		if in.Version(u.GroupVersionKind().Version) == nil || u.GroupVersionKind().GroupKind() != (schema.GroupKind{Group: in.Group, Kind: in.Kind}) {
+			u.SetGroupVersionKind(kind)
+		}
+		return u, nil
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return nil, apierrors.NewInternalError(fmt.Errorf("convert a %T: %w", obj, err))
+	}
+	if metadata, ok := content["metadata"].(map[string]any); ok && metadata["creationTimestamp"] == nil {
+		delete(metadata, "creationTimestamp")
+	}
+	u = &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(kind)
+	return u, nil
+}
