@@ -8,10 +8,12 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
@@ -21,7 +23,7 @@ import (
 type Proxy struct {
 	// Target returns where requests for an object go to; required. The path below the
 	// subresource and the query are added to the URL. It decides where the server connects
-	// to.
+	// to. Segments "." and ".." are refused.
 	Target func(ctx context.Context, r *resource.Request) (*url.URL, error)
 	// Transport sends the requests. nil: [http.DefaultTransport].
 	Transport http.RoundTripper
@@ -29,19 +31,24 @@ type Proxy struct {
 
 // Connect implements [resource.Connecter].
 func (p Proxy) Connect(ctx context.Context, r *resource.Request, w http.ResponseWriter, h *http.Request) {
+	path, escaped, err := below(h.URL, r)
+	if err != nil {
+		fail(w, err)
+		return
+	}
 	target, err := p.Target(ctx, r)
 	if err != nil {
 		fail(w, err)
 		return
 	}
-	below := below(h.URL.Path, r)
 	proxy := &httputil.ReverseProxy{
 		Transport: p.Transport,
 		Rewrite: func(out *httputil.ProxyRequest) {
 			strip(out.Out.Header)
 			to := *target
-			to.Path = strings.TrimSuffix(to.Path, "/") + below
-			to.RawPath, to.RawQuery = "", h.URL.RawQuery
+			to.RawPath = strings.TrimSuffix(to.EscapedPath(), "/") + escaped
+			to.Path = strings.TrimSuffix(to.Path, "/") + path
+			to.RawQuery = h.URL.RawQuery
 			out.Out.URL, out.Out.Host = &to, ""
 		},
 		FlushInterval: -1,
@@ -52,27 +59,42 @@ func (p Proxy) Connect(ctx context.Context, r *resource.Request, w http.Response
 	proxy.ServeHTTP(w, h.WithContext(ctx))
 }
 
-// below returns the path below the subresource of a request.
-func below(path string, r *resource.Request) string {
+// below returns the path below the subresource of a request, and its encoded form. It
+// refuses segments that would lead out of the path of the target.
+func below(u *url.URL, r *resource.Request) (path, escaped string, err error) {
 	parent := r.Resource.Plural + "/" + r.Name + "/" + r.Subresource
 	if r.Namespace != "" {
 		parent = "namespaces/" + r.Namespace + "/" + parent
 	}
-	at := "/apis/" + r.Resource.Group + "/" + r.Version.Name + "/" + parent
+	at := "apis/" + r.Resource.Group + "/" + r.Version.Name + "/" + parent
 	if r.Resource.Group == "" {
-		at = "/api/" + r.Version.Name + "/" + parent
+		at = "api/" + r.Version.Name + "/" + parent
 	}
-	return strings.TrimPrefix(path, at)
+	path, ok := strings.CutPrefix(strings.TrimLeft(u.Path, "/"), at)
+	if !ok || path != "" && path[0] != '/' {
+		return "", "", apierrors.NewBadRequest("the path does not lead to " + at)
+	}
+	for segment := range strings.SplitSeq(path, "/") {
+		if segment == "." || segment == ".." {
+			return "", "", apierrors.NewBadRequest("the path below " + r.Subresource + " must not have the segment " + strconv.Quote(segment))
+		}
+	}
+	escaped = u.EscapedPath()
+	for range len(u.Path) - len(path) { // a byte of the path is one of escaped, or three
+		if escaped[0] == '%' {
+			escaped = escaped[2:]
+		}
+		escaped = escaped[1:]
+	}
+	return path, escaped, nil
 }
 
 // strip removes what only the server may see, or may say.
 func strip(h http.Header) {
+	auth.StripCredentials(h)
 	for name := range h {
-		lower := strings.ToLower(name)
-		switch {
-		case lower == "authorization", lower == "cookie", lower == "proxy-authorization",
-			strings.HasPrefix(lower, "x-remote-"), strings.HasPrefix(lower, "impersonate-"), strings.HasPrefix(lower, "x-forwarded-"):
-			h.Del(name)
+		if strings.HasPrefix(auth.PlainHeader(name), "x-forwarded-") {
+			delete(h, name)
 		}
 	}
 }

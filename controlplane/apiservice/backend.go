@@ -11,7 +11,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -276,7 +275,6 @@ type identityHeaders struct {
 func (i Identity) headers() identityHeaders {
 	h := identityHeaders{
 		user: "X-Remote-User", uid: "X-Remote-Uid", group: "X-Remote-Group", extra: "X-Remote-Extra-",
-		prefixes: []string{"x-remote-"},
 	}
 	if i.Proxy == nil {
 		return h
@@ -295,12 +293,8 @@ func (i Identity) headers() identityHeaders {
 			*l.name = l.given[0]
 		}
 		for _, name := range l.given {
-			*l.into = append(*l.into, plainName(name))
+			*l.into = append(*l.into, auth.PlainHeader(name))
 		}
 	}
 	return h
 }
-
-// plainName is the name of a header in the form in which servers may take it for another:
-// there are those that do not distinguish "_" from "-".
-func plainName(name string) string { return strings.ReplaceAll(strings.ToLower(name), "_", "-") }

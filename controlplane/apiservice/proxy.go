@@ -123,36 +123,16 @@ func cleaned(u *url.URL) string {
 	return clean
 }
 
-// bearerProtocol begins the WebSocket protocol by which browsers send tokens.
-const bearerProtocol = "base64url.bearer.authorization.k8s.io."
-
 // strip removes what a client may not say, and what it says to this server alone.
 func (h *identityHeaders) strip(header http.Header) {
+	auth.StripCredentials(header)
 	for name := range header {
-		plain := plainName(name)
+		plain := auth.PlainHeader(name)
 		has := func(prefix string) bool { return strings.HasPrefix(plain, prefix) }
-		switch {
-		case plain == "authorization", plain == "proxy-authorization", plain == "cookie", has("impersonate-"),
-			slices.Contains(h.taken, plain), slices.ContainsFunc(h.prefixes, has):
+		if slices.Contains(h.taken, plain) || slices.ContainsFunc(h.prefixes, has) {
 			delete(header, name)
 		}
 	}
-	if protocols := header["Sec-Websocket-Protocol"]; len(protocols) > 0 {
-		header["Sec-Websocket-Protocol"] = withoutTokens(protocols)
-	}
-}
-
-// withoutTokens removes the tokens from lists of WebSocket protocols.
-func withoutTokens(lists []string) []string {
-	var out []string
-	for _, list := range lists {
-		for protocol := range strings.SplitSeq(list, ",") {
-			if protocol = textproto.TrimString(protocol); !strings.HasPrefix(protocol, bearerProtocol) {
-				out = append(out, protocol)
-			}
-		}
-	}
-	return []string{strings.Join(out, ", ")}
 }
 
 // set names a user.
