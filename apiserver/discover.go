@@ -67,7 +67,10 @@ func (in *installed) discovered(v *resource.Version) discovery.Resource {
 		case sub.Scale != nil:
 			d.Kind = schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"}
 		case sub.Backend != nil:
-			d.Kind, d.Verbs = sub.Kind, resource.BackendVerbs(sub.Backend)
+			if !sub.Kind.Empty() {
+				d.Kind = sub.Kind
+			}
+			d.Verbs = resource.BackendVerbs(sub.Backend)
 			if sub.Verbs != nil {
 				d.Verbs = sub.Verbs
 			}

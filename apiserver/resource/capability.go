@@ -74,7 +74,9 @@ type (
 	Deleter interface {
 		Delete(ctx context.Context, r *Request, admit func(current Object) error, options *metav1.DeleteOptions) (last Object, gone bool, err error)
 	}
-	// Connecter handles the HTTP exchange itself, for any method.
+	// Connecter handles the HTTP exchange itself. As a subresource it has the verbs that
+	// [Subresource.Verbs] names, by default get and create: clients open streams with GET
+	// and POST, and need the right to the verb of the one that they use.
 	Connecter interface {
 		Connect(ctx context.Context, r *Request, w http.ResponseWriter, h *http.Request)
 	}

@@ -75,6 +75,16 @@ func Exit(err error) error {
 	return err
 }
 
+// Subresource returns the subresource of a name, exec or attach. Clients need the right to
+// the verb create if they ask with POST, and to get if they ask with GET, as WebSockets do.
+func (c Command) Subresource(name string) resource.Subresource {
+	return resource.Subresource{Name: name, Verbs: streamVerbs(), Backend: c}
+}
+
+// streamVerbs are the verbs of streams in both directions: WebSockets are opened with GET,
+// SPDY with POST.
+func streamVerbs() []string { return []string{"create", "get"} }
+
 // Connect implements [resource.Connecter].
 func (c Command) Connect(ctx context.Context, r *resource.Request, w http.ResponseWriter, h *http.Request) {
 	o, err := commandOptions(h.URL.Query())

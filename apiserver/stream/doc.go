@@ -5,13 +5,14 @@
 // commands, forwarded ports and HTTP.
 //
 // [Log], [Command], [PortForward] and [Proxy] implement [resource.Connecter]; each has one
-// function of the author and handles the protocol, so that clients of Pods work with them:
+// function of the author and handles the protocol, so that clients of Pods work with them.
+// Their methods Subresource return the subresource with its verbs:
 //
-//	resource.Subresource{Name: "exec", Kind: kind, Backend: stream.Command{
+//	stream.Command{
 //		Run: func(ctx context.Context, r *resource.Request, o stream.Options, s *stream.Session) error {
 //			return s.Run(exec.CommandContext(ctx, o.Command[0], o.Command[1:]...))
 //		},
-//	}}
+//	}.Subresource("exec")
 //
 // The context ends the process of the command and not the processes that it has started: to end
 // them, too, make it the leader of a process group (cmd.SysProcAttr with Setpgid on Unix) and let

@@ -39,6 +39,12 @@ type PortForward struct {
 	Dial func(ctx context.Context, r *resource.Request, port uint16) (io.ReadWriteCloser, error)
 }
 
+// Subresource returns the subresource portforward. As for a [Command], clients need the right
+// to create or get.
+func (f PortForward) Subresource() resource.Subresource {
+	return resource.Subresource{Name: "portforward", Verbs: streamVerbs(), Backend: f}
+}
+
 // Connect implements [resource.Connecter].
 func (f PortForward) Connect(ctx context.Context, r *resource.Request, w http.ResponseWriter, h *http.Request) {
 	dial := func(ctx context.Context, port uint16) (io.ReadWriteCloser, error) { return f.Dial(ctx, r, port) }

@@ -19,7 +19,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
-// Log sends text as it is written, as the log of Pods. Set Verbs of the subresource to get.
+// Log sends text as it is written, as the log of Pods.
 type Log struct {
 	// Open returns the log of an object; required. With Follow it is read until the client
 	// is gone, which ends ctx; a Read that waits must then return.
@@ -72,6 +72,11 @@ func logOptions(query url.Values) (o LogOptions, limit int64, err error) {
 		o.Since = time.Now().Add(-time.Duration(seconds) * time.Second)
 	}
 	return o, limit, nil
+}
+
+// Subresource returns the subresource log: it is read with the verb get.
+func (l Log) Subresource() resource.Subresource {
+	return resource.Subresource{Name: "log", Verbs: []string{"get"}, Backend: l}
 }
 
 // Connect implements [resource.Connecter].

@@ -28,7 +28,7 @@ func process(ctx context.Context, _ *resource.Request, o stream.Options, s *stre
 // TestSessionEndsWithItsProcess leaves the input open, as the terminal of kubectl does.
 func TestSessionEndsWithItsProcess(t *testing.T) {
 	t.Parallel()
-	_, host, path := serve(t, map[string]any{"exec": stream.Command{Run: process}})
+	_, host, path := serve(t, stream.Command{Run: process}.Subresource("exec"))
 	for _, protocol := range protocols() {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
@@ -77,13 +77,13 @@ func newChild(t *testing.T, script string) child {
 	}
 	release := sync.OnceFunc(func() { _ = hold.Close() })
 	ended := make(chan error, 1)
-	_, host, path := serve(t, map[string]any{"exec": stream.Command{Run: func(ctx context.Context, _ *resource.Request, _ stream.Options, s *stream.Session) error {
+	_, host, path := serve(t, stream.Command{Run: func(ctx context.Context, _ *resource.Request, _ stream.Options, s *stream.Session) error {
 		cmd := exec.CommandContext(ctx, "sh", "-c", script)
 		cmd.ExtraFiles, cmd.WaitDelay = []*os.File{held, leaves}, time.Millisecond
 		err := s.Run(cmd)
 		ended <- err
 		return err
-	}}})
+	}}.Subresource("exec"))
 	exited := func() {
 		_ = leaves.Close()
 		_, _ = io.ReadAll(left)

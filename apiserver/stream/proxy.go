@@ -29,6 +29,11 @@ type Proxy struct {
 	Transport http.RoundTripper
 }
 
+// Subresource returns the subresource proxy, with the verbs of all methods.
+func (p Proxy) Subresource() resource.Subresource {
+	return resource.Subresource{Name: "proxy", Verbs: []string{"create", "delete", "get", "patch", "update"}, Backend: p}
+}
+
 // Connect implements [resource.Connecter].
 func (p Proxy) Connect(ctx context.Context, r *resource.Request, w http.ResponseWriter, h *http.Request) {
 	path, escaped, err := below(h.URL, r)

@@ -27,9 +27,9 @@ func proxied(t *testing.T, target http.Handler) (host, path string) {
 	t.Helper()
 	behind := httptest.NewServer(target)
 	t.Cleanup(behind.Close)
-	_, host, path = serve(t, map[string]any{"proxy": stream.Proxy{Target: func(context.Context, *resource.Request) (*url.URL, error) {
+	_, host, path = serve(t, stream.Proxy{Target: func(context.Context, *resource.Request) (*url.URL, error) {
 		return url.Parse(behind.URL + "/base/")
-	}}})
+	}}.Subresource())
 	return host, path + "proxy"
 }
 
@@ -127,12 +127,12 @@ func TestProxyPassesNoCredentialsOn(t *testing.T) {
 		http.Redirect(w, r, "http://elsewhere.invalid/", http.StatusFound)
 	}))
 	t.Cleanup(target.Close)
-	_, host, path := serve(t, map[string]any{"proxy": stream.Proxy{Target: func(_ context.Context, r *resource.Request) (*url.URL, error) {
+	_, host, path := serve(t, stream.Proxy{Target: func(_ context.Context, r *resource.Request) (*url.URL, error) {
 		if r.Name != "m" {
 			return nil, apierrors.NewNotFound(r.Resource.GroupResource(), r.Name)
 		}
 		return url.Parse(target.URL + "/base/")
-	}}})
+	}}.Subresource())
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+host+path+"proxy/a/b?c=d", strings.NewReader("body"))
 	if err != nil {
 		t.Fatal(err)

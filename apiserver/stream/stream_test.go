@@ -24,7 +24,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver"
@@ -56,18 +55,13 @@ const limit = 60 * time.Second
 
 // serve serves machines with the given subresources over a socket; it returns the address
 // and the path of the machine "m".
-func serve(t *testing.T, backends map[string]any) (server *apiserver.Server, host, path string) {
+func serve(t *testing.T, below ...resource.Subresource) (server *apiserver.Server, host, path string) {
 	t.Helper()
 	server, err := apiserver.New(apiserver.Options{Store: storage.NewMemory(storage.MemoryOptions{}), Authorizer: auth.AllowAll{}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := resource.Version{Name: "v1", Strategy: free{}}
-	for name, b := range backends {
-		v.Subresources = append(v.Subresources, resource.Subresource{
-			Name: name, Backend: b, Kind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Machine"},
-		})
-	}
+	v := resource.Version{Name: "v1", Strategy: free{}, Subresources: below}
 	err = server.Install(&resource.Resource{
 		Names:   resource.Names{Group: "example.com", Plural: "machines", Singular: "machine", Kind: "Machine", ListKind: "MachineList", Namespaced: true},
 		Backend: none{}, Versions: []resource.Version{v},
@@ -252,7 +246,7 @@ func protocols() []string { return []string{"v5.channel.k8s.io", "v4.channel.k8s
 
 func TestCommandCopiesStreamsUntilTheClientClosesItsInput(t *testing.T) {
 	t.Parallel()
-	_, host, path := serve(t, map[string]any{"exec": stream.Command{Run: shell}})
+	_, host, path := serve(t, stream.Command{Run: shell}.Subresource("exec"))
 	for _, protocol := range []string{"v5.channel.k8s.io", "spdy"} { // v4 over a WebSocket cannot close one stream
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
@@ -282,7 +276,7 @@ func TestCommandCopiesStreamsUntilTheClientClosesItsInput(t *testing.T) {
 
 func TestCommandReportsItsEnd(t *testing.T) {
 	t.Parallel()
-	_, host, path := serve(t, map[string]any{"exec": stream.Command{Run: shell}})
+	_, host, path := serve(t, stream.Command{Run: shell}.Subresource("exec"))
 	for _, protocol := range protocols() {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
@@ -309,7 +303,7 @@ func TestCommandReportsItsEnd(t *testing.T) {
 
 func TestCommandKnowsTheSizeOfTheTerminal(t *testing.T) {
 	t.Parallel()
-	_, host, path := serve(t, map[string]any{"attach": stream.Command{Run: shell}})
+	_, host, path := serve(t, stream.Command{Run: shell}.Subresource("attach"))
 	for _, protocol := range protocols() {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
@@ -329,11 +323,11 @@ func TestCommandKnowsTheSizeOfTheTerminal(t *testing.T) {
 func TestCommandEndsWhenItsClientIsGone(t *testing.T) {
 	t.Parallel()
 	ended := make(chan error, 8)
-	_, host, path := serve(t, map[string]any{"exec": stream.Command{Run: func(ctx context.Context, r *resource.Request, o stream.Options, s *stream.Session) error {
+	_, host, path := serve(t, stream.Command{Run: func(ctx context.Context, r *resource.Request, o stream.Options, s *stream.Session) error {
 		err := shell(ctx, r, o, s)
 		ended <- err
 		return err
-	}}})
+	}}.Subresource("exec"))
 	for _, protocol := range protocols() {
 		c := start(t, protocol, host, path+"exec?command=wait&stdout=true")
 		said := make([]byte, len("waiting"))
@@ -355,7 +349,7 @@ func TestCommandEndsWhenItsClientIsGone(t *testing.T) {
 func TestCommandEndsWhenTheServerStops(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range protocols() {
-		server, host, path := serve(t, map[string]any{"exec": stream.Command{Run: shell}})
+		server, host, path := serve(t, stream.Command{Run: shell}.Subresource("exec"))
 		c := start(t, protocol, host, path+"exec?command=wait&stdout=true")
 		said := make([]byte, len("waiting"))
 		if _, err := io.ReadFull(c.stdout, said); err != nil {
@@ -385,14 +379,14 @@ func TestCommandThatItsClientDoesNotReadEndsWhenTheServerStops(t *testing.T) {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
 			ended := make(chan error, 1)
-			server, host, path := serve(t, map[string]any{"exec": stream.Command{Run: func(_ context.Context, _ *resource.Request, _ stream.Options, s *stream.Session) error {
+			server, host, path := serve(t, stream.Command{Run: func(_ context.Context, _ *resource.Request, _ stream.Options, s *stream.Session) error {
 				for {
 					if _, err := s.Stdout.Write(make([]byte, 32<<10)); err != nil {
 						ended <- err
 						return err
 					}
 				}
-			}}})
+			}}.Subresource("exec"))
 			c := start(t, protocol, host, path+"exec?command=x&stdout=true")
 			defer c.close()
 			if _, err := io.ReadFull(c.stdout, make([]byte, 1)); err != nil {
@@ -410,7 +404,7 @@ func TestCommandThatItsClientDoesNotReadEndsWhenTheServerStops(t *testing.T) {
 
 func TestConnectionsThatAreNotUpgradedAreRefused(t *testing.T) {
 	t.Parallel()
-	_, host, path := serve(t, map[string]any{"exec": stream.Command{Run: shell}, "portforward": stream.PortForward{}})
+	_, host, path := serve(t, stream.Command{Run: shell}.Subresource("exec"), stream.PortForward{}.Subresource())
 	for _, test := range []struct {
 		path, upgrade, protocol string
 		code                    int
@@ -445,99 +439,10 @@ func TestConnectionsThatAreNotUpgradedAreRefused(t *testing.T) {
 	}
 }
 
-// echoes is a listener that sends back what it is sent.
-func echoes(t *testing.T) string {
-	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				_, _ = io.Copy(conn, conn)
-				_ = conn.Close()
-			}()
-		}
-	}()
-	return listener.Addr().String()
-}
-
-func TestPortForwardCarriesManyConnections(t *testing.T) {
-	t.Parallel()
-	address := echoes(t)
-	_, host, path := serve(t, map[string]any{"portforward": stream.PortForward{
-		Dial: func(ctx context.Context, _ *resource.Request, port uint16) (io.ReadWriteCloser, error) {
-			if port != 7 {
-				return nil, errors.New("nothing listens there")
-			}
-			return (&net.Dialer{}).DialContext(ctx, "tcp", address)
-		},
-	}})
-	tunnelled := func(t *testing.T) *spdystream.Connection {
-		config, err := websocket.NewConfig("ws://"+host+path+"portforward", "http://"+host)
-		if err != nil {
-			t.Fatal(err)
-		}
-		config.Protocol = []string{"SPDY/3.1+portforward.k8s.io"}
-		ws, err := config.DialContext(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		ws.PayloadType = websocket.BinaryFrame
-		spdy, err := spdystream.NewConnection(ws, false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		go spdy.Serve(spdystream.NoOpStreamHandler)
-		t.Cleanup(func() { _ = ws.Close() })
-		return spdy
-	}
-	for name, connect := range map[string]func(t *testing.T) *spdystream.Connection{
-		"spdy": func(t *testing.T) *spdystream.Connection {
-			return overSPDY(t, host, path+"portforward", "portforward.k8s.io")
-		},
-		"websocket": tunnelled,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			spdy := connect(t)
-			for i := range 20 {
-				id := fmt.Sprint(i)
-				failure := open(t, spdy, "streamType", "error", "port", "7", "requestID", id)
-				data := open(t, spdy, "streamType", "data", "port", "7", "requestID", id)
-				_ = failure.Close()
-				text := strings.Repeat(id, 5000)
-				go func() {
-					_, _ = io.WriteString(data, text)
-					_ = data.Close()
-				}()
-				got := make([]byte, len(text))
-				if _, err := io.ReadFull(data, got); err != nil || string(got) != text {
-					t.Fatalf("connection %d: %d bytes: %v", i, len(got), err)
-				}
-				if said := everything(t, failure); said != "" {
-					t.Errorf("connection %d: %s", i, said)
-				}
-			}
-			failure := open(t, spdy, "streamType", "error", "port", "8", "requestID", "no")
-			open(t, spdy, "streamType", "data", "port", "8", "requestID", "no")
-			if said := everything(t, failure); said != "error forwarding port 8: nothing listens there" {
-				t.Errorf("error %q", said)
-			}
-		})
-	}
-}
-
 func TestLogFollowsUntilItsClientIsGone(t *testing.T) {
 	t.Parallel()
 	lines, opened, gone := make(chan string), make(chan stream.LogOptions, 2), make(chan struct{})
-	_, host, path := serve(t, map[string]any{"log": stream.Log{Open: func(ctx context.Context, _ *resource.Request, o stream.LogOptions) (io.ReadCloser, error) {
+	_, host, path := serve(t, stream.Log{Open: func(ctx context.Context, _ *resource.Request, o stream.LogOptions) (io.ReadCloser, error) {
 		opened <- o
 		if o.Container == "none" {
 			return nil, apierrors.NewBadRequest("there is no container none")
@@ -556,7 +461,7 @@ func TestLogFollowsUntilItsClientIsGone(t *testing.T) {
 			}
 		}()
 		return r, nil
-	}}})
+	}}.Subresource())
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	get := func(query string) *http.Response {
@@ -597,5 +502,57 @@ func TestLogFollowsUntilItsClientIsGone(t *testing.T) {
 	case <-gone:
 	case <-time.After(limit):
 		t.Fatal("the log is still open")
+	}
+}
+
+func TestStreamsAnswerTheVerbsThatDiscoveryNames(t *testing.T) {
+	t.Parallel()
+	_, host, path := serve(t,
+		stream.Log{Open: func(context.Context, *resource.Request, stream.LogOptions) (io.ReadCloser, error) {
+			return io.NopCloser(strings.NewReader("text")), nil
+		}}.Subresource(),
+		stream.Command{Run: shell}.Subresource("exec"), stream.Command{Run: shell}.Subresource("attach"), stream.PortForward{}.Subresource(),
+		stream.Proxy{Target: func(context.Context, *resource.Request) (*url.URL, error) { return nil, apierrors.NewGone("nothing") }}.Subresource(),
+		resource.Subresource{Name: "bare", Backend: stream.Command{Run: shell}}, // without verbs
+	)
+	send := func(method, path string) (int, string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, "http://"+host+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		return answer.StatusCode, everything(t, answer.Body)
+	}
+	_, text := send("GET", "/apis/example.com/v1")
+	var found metav1.APIResourceList
+	if err := json.Unmarshal([]byte(text), &found); err != nil {
+		t.Fatal(err)
+	}
+	both := "create get"
+	want := map[string]string{"log": "get", "exec": both, "attach": both, "portforward": both, "bare": both, "proxy": "create delete get patch update"}
+	got := map[string]string{}
+	for _, r := range found.APIResources {
+		if _, name, below := strings.Cut(r.Name, "/"); below {
+			got[name] = strings.Join(r.Verbs, " ")
+			if r.Kind != "Machine" {
+				t.Errorf("%s is of the kind %q", r.Name, r.Kind)
+			}
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("verbs (-want +got):\n%s", diff)
+	}
+	for name, verbs := range want {
+		for method, verb := range map[string]string{"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"} {
+			code, _ := send(method, path+name)
+			if served := code != http.StatusMethodNotAllowed; served != strings.Contains(verbs, verb) {
+				t.Errorf("%s of %s: %d", method, name, code)
+			}
+		}
 	}
 }

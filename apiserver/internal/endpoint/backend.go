@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,6 +26,9 @@ import (
 // backend does not implement the verb.
 func (h *Handler) backendVerb(req *Request, backend any) answerer {
 	if c, ok := backend.(resource.Connecter); ok {
+		if restricted := req.Sub != nil && req.Sub.Verbs != nil; !restricted && !slices.Contains(resource.BackendVerbs(backend), req.Verb) {
+			return nil
+		}
 		return func(ctx context.Context, w *exchange.Writer, req *Request) error {
 			return h.connect(ctx, w, req, c)
 		}
