@@ -140,7 +140,7 @@ func (c *command) regenerate(ctx context.Context, p *project.Project) error {
 		}
 		return c.kustomize(ctx, p)
 	}
-	for _, pattern := range []string{crdDir + "/*.yaml", "config/rbac/role.yaml", "config/webhook/manifests.yaml"} {
+	for _, pattern := range []string{project.CRDDir + "/*.yaml", "config/rbac/role.yaml", "config/webhook/manifests.yaml"} {
 		paths, err := filepath.Glob(c.path(pattern))
 		if err != nil {
 			return err

@@ -33,7 +33,7 @@ func layoutOf(name string) (string, error) {
 // they have a Dockerfile.
 func recipes(p *project.Project, dockerfile bool) values {
 	v := values{
-		"name": p.Name, "targets": "", "kustomize": "", "crds": "-f " + crdDir, "docker": "", "deployment": "build-installer",
+		"name": p.Name, "targets": "", "kustomize": "", "crds": "-f " + project.CRDDir, "docker": "", "deployment": "build-installer",
 		"deploy": "\tkubectl apply --server-side -f dist/install.yaml", "all": "-f dist/install.yaml",
 	}
 	if p.Kustomized() {

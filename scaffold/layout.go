@@ -41,8 +41,6 @@ func fill(name string, v values) ([]byte, error) {
 // Files that every project has; paths are relative to it and have slashes.
 const (
 	mainFile     = "cmd/main.go"
-	crdDir       = "config/crd/bases"
-	externalDir  = "config/crd/external"
 	sampleDir    = "config/samples"
 	modFile      = "go.mod"
 	sumFile      = "go.sum"
@@ -164,12 +162,12 @@ func (pl places) crds() string {
 	if !pl.r.External {
 		return ""
 	}
-	return "\t\tCRDs: []string{" + strconv.Quote(externalDir) + "},\n"
+	return "\t\tCRDs: []string{" + strconv.Quote(project.ExternalCRDDir) + "},\n"
 }
 
 // externalDefinition is the stand-in for the definition of a kind of another module.
 func (pl places) externalDefinition() string {
-	return path.Join(externalDir, pl.r.APIGroup()+"_"+pl.r.PluralName()+".yaml")
+	return path.Join(project.ExternalCRDDir, pl.r.APIGroup()+"_"+pl.r.PluralName()+".yaml")
 }
 
 // resourceMarker is the line of the marker for a kind that is not served by the

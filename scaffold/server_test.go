@@ -58,7 +58,7 @@ func TestServerIsMadeOfGoTypes(t *testing.T) {
 	if _, err := CreateAPI(t.Context(), APIOptions{Dir: dir, GVK: kindOf("notes", "v1", "Page")}); !errors.Is(err, project.ErrUsage) || !strings.Contains(err.Error(), "serves notes.example.com/v1") {
 		t.Errorf("a CRD of a version that is served: %v", err)
 	}
-	if names := tree(t, dir); names[crdDir+"/notes.example.com_notes.yaml"] != "" || strings.Count(names[makeFile], "run-server:") != 1 {
+	if names := tree(t, dir); names[project.CRDDir+"/notes.example.com_notes.yaml"] != "" || strings.Count(names[makeFile], "run-server:") != 1 {
 		t.Errorf("the Makefile or the CRDs are not as they should be:\n%s", names[makeFile])
 	}
 	for _, kind := range []string{"Note", "Topic"} {

@@ -19,8 +19,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/steer-dev/steer/generate"
 	"github.com/steer-dev/steer/scaffold/internal/transaction"
 	"github.com/steer-dev/steer/scaffold/project"
@@ -172,52 +170,16 @@ func readMakefile(file string) (string, error) {
 	return string(text), err
 }
 
-// projectFile is what PROJECT says of a project of kubebuilder or operator-sdk.
-type projectFile struct {
-	Version   string             `yaml:"version"`
-	Name      string             `yaml:"projectName"`
-	Layout    layout             `yaml:"layout"`
-	Domain    string             `yaml:"domain"`
-	Resources []project.Resource `yaml:"resources"`
-}
-
-// layout is a list of plugins; old projects have one that is no list.
-type layout []string
-
-// UnmarshalYAML implements yaml.Unmarshaler.
-func (l *layout) UnmarshalYAML(node *yaml.Node) error {
-	if node.Kind == yaml.ScalarNode {
-		*l = layout{node.Value}
-		return nil
-	}
-	return node.Decode((*[]string)(l))
-}
-
 // readProject reads PROJECT, and refuses layouts that are not known.
-func readProject(dir string) (*projectFile, error) {
-	file := filepath.Join(dir, project.File)
-	text, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, project.Usagef("there is no %s: run this in the folder of a project of kubebuilder or operator-sdk", file)
-	}
+func readProject(dir string) (*project.Project, error) {
+	p, err := project.ReadAny(dir)
 	if err != nil {
 		return nil, err
-	}
-	document, err := project.ParseDocument(file, text)
-	if err != nil {
-		return nil, err
-	}
-	p := &projectFile{}
-	if err := document.Decode(p); err != nil {
-		return nil, err
-	}
-	if p.Version != "3" {
-		return nil, project.Usagef("%s has version %q, and this steer knows version \"3\": migrate it with kubebuilder first, or use a newer steer", file, p.Version)
 	}
 	if !slices.ContainsFunc(p.Layout, func(plugin string) bool {
 		return strings.HasPrefix(plugin, "go.kubebuilder.io/v3") || strings.HasPrefix(plugin, "go.kubebuilder.io/v4")
 	}) {
-		return nil, project.Usagef("%s has the layout %s, and steer adopt knows go.kubebuilder.io/v3 and v4", file, cmp.Or(strings.Join(p.Layout, ","), `""`))
+		return nil, project.Usagef("%s has the layout %s, and steer adopt knows go.kubebuilder.io/v3 and v4", filepath.Join(dir, project.File), cmp.Or(strings.Join(p.Layout, ","), `""`))
 	}
 	return p, nil
 }

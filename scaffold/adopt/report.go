@@ -15,11 +15,12 @@ import (
 
 	"github.com/steer-dev/steer/generate"
 	"github.com/steer-dev/steer/generate/plural"
+	"github.com/steer-dev/steer/scaffold/project"
 )
 
 // Report is what a move of a project to Steer means.
 type Report struct {
-	project  *projectFile
+	project  *project.Project
 	makefile *makefile
 	sources  *sources
 	// generated says how the generated files would change.
@@ -227,7 +228,7 @@ func superfluous(name string) bool {
 	case "rbac":
 		return name != "config/rbac/role.yaml"
 	case "crd":
-		return !strings.HasPrefix(name, "config/crd/bases/")
+		return !strings.HasPrefix(name, project.CRDDir+"/")
 	case "webhook":
 		return name != "config/webhook/manifests.yaml"
 	}

@@ -7,6 +7,7 @@ package project
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,6 +22,14 @@ import (
 // File is the name of the file that says what a project is made of.
 const File = "PROJECT"
 
+// Folders of a project, with slashes.
+const (
+	// CRDDir has the CustomResourceDefinitions that are generated.
+	CRDDir = "config/crd/bases"
+	// ExternalCRDDir has those of kinds of other modules, for tests.
+	ExternalCRDDir = "config/crd/external"
+)
+
 const (
 	// Version is the version of the file: kubebuilder's current one.
 	Version = "3"
@@ -34,7 +43,7 @@ const (
 // it is written.
 type Project struct {
 	Domain     string     `yaml:"domain,omitempty"`
-	Layout     []string   `yaml:"layout,omitempty"`
+	Layout     Layout     `yaml:"layout,omitempty"`
 	MultiGroup bool       `yaml:"multigroup,omitempty"`
 	Name       string     `yaml:"projectName,omitempty"`
 	Repo       string     `yaml:"repo,omitempty"`
@@ -45,6 +54,19 @@ type Project struct {
 	Version string     `yaml:"version"`
 
 	document yaml.Node // as it was read
+}
+
+// Layout is a list of plugins, which wrote the files of the project. Old projects have one that
+// is no list.
+type Layout []string
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (l *Layout) UnmarshalYAML(node *yaml.Node) error {
+	if node.Kind == yaml.ScalarNode {
+		*l = Layout{node.Value}
+		return nil
+	}
+	return node.Decode((*[]string)(l))
 }
 
 // Resource is a kind with what the project has for it.
@@ -127,8 +149,18 @@ func find(resources []Resource, gvk GVK) int {
 	return slices.IndexFunc(resources, func(r Resource) bool { return r.GVK() == gvk })
 }
 
-// Read reads the PROJECT file of a folder.
+// Read reads the PROJECT file of a folder, which has to be one of steer init.
 func Read(dir string) (*Project, error) {
+	p, err := ReadAny(dir)
+	if err != nil {
+		return nil, err
+	}
+	return p, p.own(filepath.Join(dir, File))
+}
+
+// ReadAny reads the PROJECT file of a folder, also of a project of kubebuilder or
+// operator-sdk.
+func ReadAny(dir string) (*Project, error) {
 	file := filepath.Join(dir, File)
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -153,18 +185,25 @@ func parseProject(file string, text []byte) (*Project, error) {
 		return nil, Usagef("%s is no project file: it has to be a mapping with the key version", file)
 	}
 	if about.Version != Version {
-		return nil, Usagef("%s has version %q, and this steer reads version %q: use a steer that knows it, or kubebuilder to migrate it", file, about.Version, Version)
+		return nil, document.Errorf([]string{"version"}, "the file has version %q, and this steer reads version %q: use a steer that knows it, or kubebuilder to migrate it", about.Version, Version)
 	}
 	if err := document.Decode(p); err != nil {
 		return nil, err
 	}
-	switch {
-	case p.Repo == "":
-		return nil, Usagef("%s has no repo: add the path of the module, as in go.mod", file)
-	case !slices.Contains(p.Layout, LeanLayout) && !p.Kustomized():
-		return nil, Usagef("%s has the layout %s: steer create and delete change projects of steer init, which have %s or %s", file, strings.Join(p.Layout, ","), LeanLayout, KubebuilderLayout)
-	}
 	return p, nil
+}
+
+// own refuses projects that other tools made.
+func (p *Project) own(file string) error {
+	document := Document{file: file, root: p.document}
+	switch {
+	case !slices.Contains(p.Layout, LeanLayout) && !p.Kustomized():
+		return document.Errorf([]string{"layout"}, "the layout is %s, and this command is for projects of steer init, which have %s or %s; a project of kubebuilder or operator-sdk goes on with make, and steer adopt, steer generate and steer dev -- make run work in it",
+			cmp.Or(strings.Join(p.Layout, ","), "missing"), LeanLayout, KubebuilderLayout)
+	case p.Repo == "":
+		return document.Errorf(nil, "there is no repo: add the path of the module, as in go.mod")
+	}
+	return nil
 }
 
 // Text is the content of the file. What the project did not change is as it was read.

@@ -78,16 +78,19 @@ func TestProjectKeepsWhatItDoesNotKnow(t *testing.T) {
 func TestProjectsThatCannotBeChangedAreRefused(t *testing.T) {
 	t.Parallel()
 	for want, text := range map[string]string{
-		`has version "4"`:            strings.Replace(others, `"3"`, `"4"`, 1),
-		`has version "2"`:            strings.Replace(others, `"3"`, `"2"`, 1),
-		"is no project file":         "",
-		"PROJECT:2: found":           "version: \"3\"\n\tx",
-		"has no repo":                strings.Replace(others, "repo:", "rep:", 1),
-		"the layout go.kubebuilder":  strings.Replace(others, "lean.steer.dev/v1", "go.kubebuilder.io/v4", 1),
-		"PROJECT:16: cannot":         strings.Replace(others, "controller: true", "controller: [1]", 1),
-		"is no project file: it has": "[1]",
+		`:26: the file has version "4"`:                      strings.Replace(others, `"3"`, `"4"`, 1),
+		`has version "2"`:                                    strings.Replace(others, `"3"`, `"2"`, 1),
+		"is no project file":                                 "",
+		"PROJECT:2: found":                                   "version: \"3\"\n\tx",
+		"PROJECT:1: there is no repo":                        strings.Replace(others, "repo:", "rep:", 1),
+		"PROJECT:6: the layout is go.kubebuilder.io/v4, and": strings.Replace(others, "lean.steer.dev/v1", "go.kubebuilder.io/v4", 1),
+		"PROJECT:16: cannot":                                 strings.Replace(others, "controller: true", "controller: [1]", 1),
+		"is no project file: it has":                         "[1]",
 	} {
-		_, err := parseProject(File, []byte(text))
+		p, err := parseProject(File, []byte(text))
+		if err == nil {
+			err = p.own(File)
+		}
 		if !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("want a line with %q, got %v", want, err)
 		}

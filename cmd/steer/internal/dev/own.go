@@ -22,6 +22,7 @@ import (
 	"github.com/steer-dev/steer/controlplane"
 	"github.com/steer-dev/steer/controlplane/webhookclient"
 	"github.com/steer-dev/steer/controlplane/workloads"
+	"github.com/steer-dev/steer/scaffold/project"
 	"github.com/steer-dev/steer/storage/local"
 )
 
@@ -135,7 +136,7 @@ func isFree(address string) bool {
 
 // define brings the CRDs to the control plane.
 func (t *own) define(ctx context.Context) error {
-	for _, folder := range []string{"config/crd/external", "config/crd/bases"} {
+	for _, folder := range []string{project.ExternalCRDDir, project.CRDDir} {
 		objects, changed, err := t.manifests(folder)
 		if err == nil && changed {
 			err = manifest.Apply(ctx, t.client, "", objects)

@@ -21,6 +21,7 @@ import (
 	"github.com/steer-dev/steer/cmd/steer/internal/cluster"
 	"github.com/steer-dev/steer/manager"
 	"github.com/steer-dev/steer/scaffold/deploy"
+	"github.com/steer-dev/steer/scaffold/project"
 )
 
 // Remote is a cluster that a kubeconfig names.
@@ -157,7 +158,7 @@ func (t *remote) complete(context.Context) error { return nil }
 // changed reports whether the generated files are others than those that were installed.
 func (t *remote) changed() (bool, error) {
 	changed := false
-	for _, folder := range []string{"config/crd/bases", roleFile} {
+	for _, folder := range []string{project.CRDDir, roleFile} {
 		_, now, err := t.manifests(folder)
 		if err != nil {
 			return false, err

@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -123,8 +124,12 @@ func examine(ctx context.Context, dir, kubeconfig string) []finding {
 	config, server := checkServer(ctx, kubeconfig)
 	found = append(found, server)
 	if _, err := os.Stat(filepath.Join(dir, project.File)); err == nil {
-		found = append(found, checkProject(dir), checkModule(dir), checkGenerated(ctx, dir))
-		if config != nil {
+		of, own := checkProject(dir)
+		found = append(found, of)
+		if own {
+			found = append(found, checkModule(dir), checkGenerated(ctx, dir))
+		}
+		if own && config != nil {
 			found = append(found, checkDefinitions(ctx, dir, config))
 		}
 	}
@@ -191,15 +196,24 @@ func checkServer(ctx context.Context, kubeconfig string) (*rest.Config, finding)
 	return config, finding{"server", fine, s.text(), ""}
 }
 
-func checkProject(dir string) finding {
-	p, err := project.Read(dir)
+// checkProject looks at PROJECT. own is false for a project of another tool, whose module and
+// generated files are not Steer's.
+func checkProject(dir string) (f finding, own bool) {
+	p, err := project.ReadAny(dir)
 	if err != nil {
-		return finding{"project", failure, err.Error(), ""}
+		return finding{"project", failure, err.Error(), ""}, true
+	}
+	text := fmt.Sprintf("%s with %s", p.Name, command.Count(len(p.Resources), "kind"))
+	if slices.ContainsFunc(p.Layout, func(plugin string) bool { return strings.HasPrefix(plugin, "go.kubebuilder.io/") }) {
+		return finding{"project", fine, text + ", of layout " + strings.Join(p.Layout, ","), ""}, false
+	}
+	if _, err := project.Read(dir); err != nil {
+		return finding{"project", failure, err.Error(), ""}, true
 	}
 	if scaffold.Interrupted(dir) {
-		return finding{"project", warning, "an earlier steer create or delete was interrupted: the next one restores the files that it had changed", ""}
+		return finding{"project", warning, "an earlier steer create or delete was interrupted: the next one restores the files that it had changed", ""}, true
 	}
-	return finding{"project", fine, fmt.Sprintf("%s with %s", p.Name, command.Count(len(p.Resources), "kind")), ""}
+	return finding{"project", fine, text, ""}, true
 }
 
 // checkModule looks at what go.mod says of Steer.

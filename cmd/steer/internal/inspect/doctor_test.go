@@ -58,8 +58,8 @@ func TestDoctorFindsWhatIsWrongInAProject(t *testing.T) {
 		before, after    string
 		want             string
 	}{
-		{"a later PROJECT", "PROJECT", "version: \"4\"\n", func() finding { return checkProject(dir) }, fine, failure, "PROJECT"},
-		{"an interrupted command", ".steer/undo/journal.json", "{}", func() finding { return checkProject(dir) }, fine, warning, "was interrupted"},
+		{"a later PROJECT", "PROJECT", "version: \"4\"\n", func() finding { f, _ := checkProject(dir); return f }, fine, failure, "PROJECT"},
+		{"an interrupted command", ".steer/undo/journal.json", "{}", func() finding { f, _ := checkProject(dir); return f }, fine, warning, "was interrupted"},
 		{"a replacement that is gone", "go.mod", "replace github.com/steer-dev/steer => ./nowhere\n", func() finding { return checkModule(dir) }, fine, failure, "./nowhere"},
 		{"a field", "api/v1/more.go", "package v1\n\n// +kubebuilder:object:root=true\ntype More struct {\n\tmetav1.TypeMeta `json:\",inline\"`\n\tmetav1.ObjectMeta `json:\"metadata\"`\n}\n", func() finding { return checkGenerated(t.Context(), dir) }, fine, failure, "problem"},
 		{"an edited role", "config/rbac/role.yaml", "# mine\n", func() finding { return checkGenerated(t.Context(), dir) }, fine, failure, "1 file not up to date"},
@@ -80,6 +80,21 @@ func TestDoctorFindsWhatIsWrongInAProject(t *testing.T) {
 			os.Remove(file)
 		} else {
 			put(t, file, string(old))
+		}
+	}
+}
+
+func TestDoctorTakesProjectsOfKubebuilderAsTheyAre(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	put(t, filepath.Join(dir, "PROJECT"), "layout:\n- go.kubebuilder.io/v4\nprojectName: guestbook\nrepo: example.com/guestbook\nversion: \"3\"\n")
+	f, own := checkProject(dir)
+	if own || f.Status != fine || f.Text != "guestbook with 0 kinds, of layout go.kubebuilder.io/v4" {
+		t.Errorf("got %+v, own %v", f, own)
+	}
+	for _, check := range examine(t.Context(), dir, filepath.Join(dir, "nowhere")) {
+		if check.Check == "go.mod" || check.Check == "generated" {
+			t.Errorf("the files of another tool are checked: %+v", check)
 		}
 	}
 }

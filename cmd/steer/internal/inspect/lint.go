@@ -171,7 +171,7 @@ func (l *linter) rights(ctx context.Context, p *project.Project) error {
 
 // breaking compares the CRDs with those of the revision.
 func (l *linter) breaking(ctx context.Context, p *project.Project, files []generate.File) error {
-	const folder = "config/crd/bases"
+	const folder = project.CRDDir
 	names, err := l.git(ctx, "ls-tree", "--name-only", "-z", l.against, folder+"/")
 	if err != nil {
 		return err
