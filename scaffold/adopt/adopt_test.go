@@ -83,7 +83,7 @@ const version = "v1.2.3"
 // TestAdoptIsUndone adopts projects of several ages, edits them, and restores them.
 func TestAdoptIsUndone(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"v3-script", "v3", "v4"} {
+	for _, name := range []string{"v3-script", "v3", "v4", "v4-quoted"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := sample(t, name)
@@ -187,7 +187,7 @@ func TestMakeInstallsSteer(t *testing.T) {
 	if _, err := exec.LookPath("make"); err != nil {
 		t.Skip("there is no make")
 	}
-	for _, name := range []string{"v3-script", "v3", "v4"} {
+	for _, name := range []string{"v3-script", "v3", "v4", "v4-quoted"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := sample(t, name)
@@ -353,7 +353,7 @@ func TestAssetsReplaceProgramsOfKubernetes(t *testing.T) {
 
 func TestReportNamesWhatAMoveNeeds(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"v3", "v4"} {
+	for _, name := range []string{"v3", "v4", "v4-quoted"} {
 		dir := sample(t, name)
 		before := tree(t, dir)
 		report, err := Examine(t.Context(), Options{Dir: dir, Steer: version})

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"time"
 )
 
 // Marks of what is changed in a Makefile, from which it is restored.
@@ -264,6 +265,7 @@ func adopted(text string) bool {
 var (
 	definition = regexp.MustCompile(`(?m)^(\w+) *[:?]?= *(.*?) *$`)
 	reference  = regexp.MustCompile(`\$[({](\w+)[)}]`)
+	thisYear   = regexp.MustCompile(`\$\(shell date \+%Y\)`)
 	here       = regexp.MustCompile(`\$\((?:shell pwd|CURDIR|PWD)\)|\$\{PWD\}`)
 )
 
@@ -276,6 +278,7 @@ func evaluate(makefile, dir, text string) (value string, ok bool) {
 	}
 	for range 10 {
 		text = here.ReplaceAllLiteralString(text, filepath.ToSlash(dir))
+		text = thisYear.ReplaceAllLiteralString(text, time.Now().Format("2006"))
 		text = reference.ReplaceAllStringFunc(text, func(r string) string {
 			if value, known := values[r[2:len(r)-1]]; known {
 				return value

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -62,34 +63,67 @@ func Examine(ctx context.Context, o Options) (*Report, error) {
 	return r, err
 }
 
+// controllerGenCall is a command that runs controller-gen, with quotes or without;
+// unquoted are the words of a command without quotes.
+var (
+	controllerGenCall = regexp.MustCompile(`^@?["']?\$[({]CONTROLLER_GEN[)}]["']? (.*)$`)
+	unquoted          = strings.NewReplacer(`"`, "", `'`, "")
+)
+
 // generatedAnew runs the generators that the Makefile runs, in memory.
 func generatedAnew(ctx context.Context, dir, makefile string) []string {
 	var out []string
 	for _, command := range commands(makefile) {
-		arguments, ok := strings.CutPrefix(strings.TrimLeft(strings.TrimSpace(command), "@"), "$(CONTROLLER_GEN) ")
-		if !ok {
+		call := controllerGenCall.FindStringSubmatch(strings.TrimSpace(command))
+		if call == nil {
 			continue
 		}
-		arguments = strings.Join(strings.Fields(strings.NewReplacer(`"`, "", `'`, "").Replace(arguments)), " ")
-		changes, err := changesOf(ctx, dir, makefile, arguments)
+		written := strings.Join(strings.Fields(unquoted.Replace(call[1])), " ")
+		arguments, unknown, err := argumentsOf(makefile, dir, written)
+		var changes []string
+		if err == nil {
+			changes, err = changesOf(ctx, dir, arguments)
+		}
 		switch {
 		case err != nil:
-			out = append(out, fmt.Sprintf("controller-gen %s: %s", arguments, strings.SplitN(err.Error(), "\n", 2)[0]))
+			out = append(out, fmt.Sprintf("controller-gen %s: %s", written, strings.SplitN(err.Error(), "\n", 2)[0]))
 		case len(changes) == 0:
-			out = append(out, fmt.Sprintf("controller-gen %s: no file changes", arguments))
+			out = append(out, fmt.Sprintf("controller-gen %s: no file changes", written))
 		}
 		out = append(out, changes...)
+		if unknown != "" {
+			out = append(out, allPaths+" stands for "+unknown+", which only make knows")
+		}
 	}
 	return out
 }
 
-// changesOf describes how the files of one run of the generators would change.
-func changesOf(ctx context.Context, dir, makefile, arguments string) ([]string, error) {
-	arguments, ok := evaluate(makefile, dir, arguments)
-	if !ok {
-		return nil, fmt.Errorf("the arguments need make to be known")
+const allPaths = "paths=./..."
+
+// argumentsOf are the arguments of a run of controller-gen. All packages stand for paths
+// that only make knows, which are returned, too.
+func argumentsOf(makefile, dir, written string) (out []string, unknown string, err error) {
+	for argument := range strings.FieldsSeq(written) {
+		value, ok := evaluate(makefile, dir, argument)
+		value = unquoted.Replace(value)
+		paths := strings.HasPrefix(argument, "paths=")
+		switch {
+		case ok && paths:
+			out = append(out, value)
+		case ok:
+			out = append(out, strings.Fields(value)...)
+		case paths:
+			out, unknown = append(out, allPaths), argument
+		default:
+			return nil, "", fmt.Errorf("only make knows %s", argument)
+		}
 	}
-	request, err := generate.Parse(strings.Fields(arguments), generate.Compatible)
+	return out, unknown, nil
+}
+
+// changesOf describes how the files of one run of the generators would change.
+func changesOf(ctx context.Context, dir string, arguments []string) ([]string, error) {
+	request, err := generate.Parse(arguments, generate.Compatible)
 	if err != nil {
 		return nil, err
 	}
@@ -154,6 +188,7 @@ func (r *Report) missingRules() []string {
 	need := func(group, resource string, verbs ...string) {
 		verbs = slices.DeleteFunc(verbs, func(verb string) bool { return r.sources.allows(group, resource, verb) })
 		if len(verbs) > 0 {
+			r.sources.rules = append(r.sources.rules, rule{[]string{group}, []string{resource}, verbs}) // named once
 			out = append(out, fmt.Sprintf("// +kubebuilder:rbac:groups=%s,resources=%s,verbs=%s", cmp.Or(group, `""`), resource, strings.Join(verbs, ";")))
 		}
 	}
@@ -165,8 +200,16 @@ func (r *Report) missingRules() []string {
 		name := cmp.Or(resource.Plural, strings.ToLower(plural.Of(resource.Kind)))
 		need(group, name, "get", "list", "watch")
 		need(group, name+"/status", "patch") // the status is written as a patch
-		if len(r.sources.finalizers) > 0 {
-			need(group, name, "patch") // as are finalizers
+		if len(r.sources.finalizers)+len(r.sources.owned) > 0 {
+			need(group, name, "patch") // as are finalizers, and the inventory of children
+		}
+	}
+	kinds := &project.Project{Domain: r.project.Domain, Resources: r.project.Resources}
+	for _, owned := range r.sources.owned {
+		if group, name, ok := kinds.ResourceOf(owned.path, owned.Name); ok {
+			need(group, name, childVerbs()...)
+		} else {
+			out = append(out, fmt.Sprintf("%s of children of the kind %s, at %s, whose group is not known here", strings.Join(childVerbs(), ";"), owned.Name, owned.Place))
 		}
 	}
 	if len(r.sources.recorders) > 0 {
@@ -177,6 +220,9 @@ func (r *Report) missingRules() []string {
 	}
 	return out
 }
+
+// childVerbs are the verbs that controller.Children uses.
+func childVerbs() []string { return []string{"get", "list", "watch", "create", "patch", "delete"} }
 
 // deletions are the files that the steps of a move make superfluous.
 func (s *sources) deletions(dir string) ([]deletion, error) {

@@ -9,6 +9,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -23,14 +24,20 @@ type use struct {
 	Place string // FILE:LINE
 }
 
+// ownedUse is a kind that a controller owns.
+type ownedUse struct {
+	use
+	path string // import path of its package; empty: it is not known
+}
+
 // sources is what the Go files of a project say.
 type sources struct {
 	leases, managers, finalizers, flags, recorders []use
-	// reconciled are the kinds of For, owned those of Owns.
-	reconciled, owned []use
-	statusUpdates     []use
-	rules             []rule
-	files             []*sourceFile
+	reconciled                                     []use      // the kinds of For
+	owned                                          []ownedUse // those of Owns
+	statusUpdates                                  []use
+	rules                                          []rule
+	files                                          []*sourceFile
 }
 
 type sourceFile struct {
@@ -186,7 +193,7 @@ func (r *reader) visit(n ast.Node) bool {
 
 // call takes the call of a method or of a function of a package over.
 func (r *reader) call(n *ast.CallExpr, sel *ast.SelectorExpr) {
-	place := r.place(n.Pos())
+	place := r.place(sel.Sel.Pos()) // calls of a chain begin where it does
 	argument := func(i int) (use, bool) {
 		if i >= len(n.Args) {
 			return use{}, false
@@ -208,12 +215,16 @@ func (r *reader) call(n *ast.CallExpr, sel *ast.SelectorExpr) {
 	case "GetEventRecorderFor", "GetEventRecorder":
 		add(&r.recorders, 0)
 	case "For", "Owns":
-		if kind := kindOf(n.Args); kind != "" && !begins(n, "NewWebhookManagedBy") {
-			list := &r.reconciled
-			if sel.Sel.Name == "Owns" {
-				list = &r.owned
+		pkg, kind := kindOf(n.Args)
+		switch {
+		case kind == "" || begins(n, "NewWebhookManagedBy"):
+		case sel.Sel.Name == "For":
+			r.reconciled = append(r.reconciled, use{kind, place})
+		default:
+			found := ownedUse{use{kind, place}, r.imported(pkg)}
+			if !slices.ContainsFunc(r.owned, func(known ownedUse) bool { return known.Name == kind && known.path == found.path }) {
+				r.owned = append(r.owned, found)
 			}
-			*list = append(*list, use{kind, place})
 		}
 	case "Update":
 		if inner, ok := sel.X.(*ast.CallExpr); ok {
@@ -260,24 +271,39 @@ func begins(n *ast.CallExpr, name string) bool {
 	}
 }
 
-// kindOf is the kind of the first argument, &v1.Kind{}.
-func kindOf(args []ast.Expr) string {
+// kindOf is the package, as the file names it, and the kind of the first argument,
+// &v1.Kind{}.
+func kindOf(args []ast.Expr) (pkg, kind string) {
 	if len(args) == 0 {
-		return ""
+		return "", ""
 	}
 	unary, ok := args[0].(*ast.UnaryExpr)
 	if !ok {
-		return ""
+		return "", ""
 	}
 	lit, ok := unary.X.(*ast.CompositeLit)
 	if !ok {
-		return ""
+		return "", ""
 	}
 	switch typ := lit.Type.(type) {
 	case *ast.SelectorExpr:
-		return typ.Sel.Name
+		if name, ok := typ.X.(*ast.Ident); ok {
+			return name.Name, typ.Sel.Name
+		}
 	case *ast.Ident:
-		return typ.Name
+		return "", typ.Name
+	}
+	return "", ""
+}
+
+// imported is the import path of a package that the file gives a name, or that has the
+// name of its folder.
+func (r *reader) imported(name string) string {
+	for _, spec := range r.file.syntax.Imports {
+		importPath, err := strconv.Unquote(spec.Path.Value)
+		if err == nil && (spec.Name != nil && spec.Name.Name == name || spec.Name == nil && path.Base(importPath) == name) {
+			return importPath
+		}
 	}
 	return ""
 }

@@ -43,6 +43,11 @@ func (r *Report) Text() string {
 	}
 	section(fmt.Sprintf("flags for steer.Operator.Flags (%d others are those of steer.Main)", standard), "none", own)
 	section("controllers", "none found", uses(s.reconciled))
+	var owned []use
+	for _, u := range s.owned {
+		owned = append(owned, u.use)
+	}
+	section("owned kinds (controller.Children applies and deletes them)", "none", uses(owned))
 	section("writes of the status that the runtime does itself", "none", uses(s.statusUpdates))
 	section("rights that are missing", "none", r.missing)
 	out.WriteString("\nWhat could be deleted then:\n")
