@@ -24,6 +24,7 @@ import (
 
 const (
 	checksumsFile = "SHA256SUMS"
+	signatureFile = checksumsFile + ".sig"
 	licensesFile  = "THIRD_PARTY_LICENSES"
 )
 
@@ -162,17 +163,21 @@ func licenseChoices(license string) *cyclonedx.Licenses {
 	return &cyclonedx.Licenses{{License: &cyclonedx.License{ID: license}}}
 }
 
-// signFile writes FILE.sig beside a file. ssh-keygen asks ssh-agent and security keys
-// where the key is there. To verify:
+// sign is the signature of a file, for which it is written under a name. ssh-keygen asks
+// ssh-agent and security keys where the key is there. To verify:
 //
 //	ssh-keygen -Y verify -f ALLOWED_SIGNERS -I IDENTITY -n file -s SHA256SUMS.sig <SHA256SUMS
-func signFile(ctx context.Context, key, name string) error {
+func sign(ctx context.Context, key, name string, f file) (file, error) {
+	if err := os.WriteFile(name, f.data, f.mode); err != nil {
+		return file{}, err
+	}
 	cmd := exec.CommandContext(ctx, "ssh-keygen", "-Y", "sign", "-f", key, "-n", "file", name)
 	cmd.Stdin = os.Stdin
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return commandError(cmd, err, out)
+		return file{}, commandError(cmd, err, out)
 	}
-	return nil
+	signature, err := os.ReadFile(name + ".sig")
+	return file{signature, f.mode}, err
 }
 
 func removeAll(dir string) {

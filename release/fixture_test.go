@@ -14,8 +14,9 @@ import (
 
 const version = "v1.2.0"
 
-// tree is a repository in small: the main module with a command that prints its version,
-// and two modules beside it that replace it with its folder.
+// tree is a repository in small: the main module with a command that prints its version, or
+// writes a project with a line for each of its commands, and modules beside it that replace
+// it with its folder.
 func tree() map[string]string {
 	return map[string]string{
 		"go.mod":    "module " + steerPath + "\n\ngo 1.26.0\n",
@@ -25,10 +26,19 @@ func tree() map[string]string {
 
 import (
 	"fmt"
+	"os"
 	"runtime/debug"
+	"strings"
 )
 
 func main() {
+	if len(os.Args) > 1 {
+		before, _ := os.ReadFile("PROJECT")
+		os.WriteFile("PROJECT", append(before, strings.Join(os.Args[1:3], " ")+"\n"...), 0o644)
+		os.WriteFile("go.sum", nil, 0o644)
+		os.WriteFile("go.mod", []byte("module x\n\nreplace ` + steerPath + ` => ../x\n"), 0o644)
+		return
+	}
 	info, _ := debug.ReadBuildInfo()
 	fmt.Println(info.Main.Version)
 }

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -98,9 +99,18 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 }
 
 // cut writes what a release changes in the repository.
-func cut(_ context.Context, o options, out io.Writer) error {
+func cut(ctx context.Context, o options, out io.Writer) error {
 	if o.version == "" {
 		return fmt.Errorf("%w: -version is missing", errUsage)
+	}
+	work, err := os.MkdirTemp("", "steer-project-")
+	if err != nil {
+		return err
+	}
+	defer removeAll(work)
+	fmt.Fprintln(out, "making a project as users of this version get it")
+	if err := makeProject(ctx, o.repo, work); err != nil {
+		return err
 	}
 	if err := cutChangelog(filepath.Join(o.repo, changelogFile), o.version, time.Now()); err != nil {
 		return err
@@ -108,7 +118,11 @@ func cut(_ context.Context, o options, out io.Writer) error {
 	if err := keepAPI(o.repo, o.version); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "review and commit %s and %s, and then: make release VERSION=%s\n", changelogFile, releasedFile, o.version)
+	project := path.Join(projectsFolder, o.version)
+	if err := os.CopyFS(filepath.Join(o.repo, filepath.FromSlash(project)), os.DirFS(filepath.Join(work, projectName))); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "review and commit %s, %s and %s, and then: make release VERSION=%s\n", changelogFile, releasedFile, project, o.version)
 	return nil
 }
 
@@ -183,13 +197,13 @@ func (r *release) publish(ctx context.Context, o options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := writeFiles(o.out, files); err != nil {
+	if o.key == "" {
+		fmt.Fprintln(out, "nothing is signed: -key names a key that signs")
+	} else if files[signatureFile], err = sign(ctx, o.key, filepath.Join(work, checksumsFile), files[checksumsFile]); err != nil {
 		return err
 	}
-	if o.key != "" {
-		if err := signFile(ctx, o.key, filepath.Join(o.out, checksumsFile)); err != nil {
-			return err
-		}
+	if err := writeFiles(o.out, files); err != nil {
+		return err
 	}
 	fmt.Fprintf(out, "%s has %d files\n", o.out, len(files))
 	return nil

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -235,6 +236,9 @@ func TestTagsAreMadeTogetherAndNameOneCommit(t *testing.T) {
 	repo, dir := repository(t, tree()), t.TempDir()
 	head := command(t, repo, "git", "rev-parse", "HEAD")
 	out := mustSteer(t, repo, "build", "-version", version, "-out", filepath.Join(dir, "first"), "-platforms", "linux/amd64", "-tag")
+	if !strings.Contains(out, "nothing is signed") {
+		t.Errorf("it does not say that nothing is signed:\n%s", out)
+	}
 	if want := "git push --atomic origin v1.2.0 interop/v1.2.0 storage/etcd/v1.2.0 storage/sqlite/v1.2.0 trace/otel/v1.2.0"; !strings.Contains(out, want) {
 		t.Errorf("the order is not said:\n%s", out)
 	}
@@ -274,7 +278,30 @@ func TestTagsAreMadeTogetherAndNameOneCommit(t *testing.T) {
 	}
 }
 
-// TestChecksumsAreSignedByTheKey verifies with OpenSSH, as users do.
+// TestTagsAreMadeForAllModulesOrNone has git refuse one in the middle: a tag of the name of
+// its folder.
+func TestTagsAreMadeForAllModulesOrNone(t *testing.T) {
+	t.Parallel()
+	repo := repository(t, tree())
+	command(t, repo, "git", "tag", "storage/etcd")
+	r, err := newRelease(t.Context(), repo, "HEAD", version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.tag(t.Context(), "", io.Discard); err == nil {
+		t.Fatal("a tag is a folder of tags")
+	}
+	if tags := command(t, repo, "git", "tag"); tags != "storage/etcd" {
+		t.Errorf("tags are left: %s", tags)
+	}
+	command(t, repo, "git", "tag", "--delete", "storage/etcd")
+	if err := r.tag(t.Context(), "", io.Discard); err != nil {
+		t.Errorf("again: %v", err)
+	}
+}
+
+// TestChecksumsAreSignedByTheKey verifies with OpenSSH, as users do. A key that does not
+// sign leaves no files.
 func TestChecksumsAreSignedByTheKey(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("ssh-keygen"); err != nil {
@@ -283,6 +310,12 @@ func TestChecksumsAreSignedByTheKey(t *testing.T) {
 	repo, dir := repository(t, tree()), t.TempDir()
 	key, out := filepath.Join(dir, "key"), filepath.Join(dir, "out")
 	command(t, dir, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key)
+	if _, err := steer(t, repo, "build", "-version", version, "-out", out, "-platforms", "linux/amd64", "-key", key+".none"); err == nil {
+		t.Error("a key that is not there signs")
+	}
+	if _, err := os.Stat(out); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("unsigned files are there: %v", err)
+	}
 	mustSteer(t, repo, "build", "-version", version, "-out", out, "-platforms", "linux/amd64", "-key", key, "-tag")
 	write(t, filepath.Join(dir, "signers"), "release@steer.dev "+read(t, key+".pub"))
 	verify := func(text string) error {
@@ -344,7 +377,8 @@ func TestBuildRefusesWhatIsNotReady(t *testing.T) {
 	}
 }
 
-// TestCutNamesTheVersionInTheChangelog and keeps the list of the stable API.
+// TestCutNamesTheVersionInTheChangelog, keeps the list of the stable API, and makes the
+// project that later versions upgrade.
 func TestCutNamesTheVersionInTheChangelog(t *testing.T) {
 	t.Parallel()
 	tree := tree()
@@ -365,6 +399,17 @@ func TestCutNamesTheVersionInTheChangelog(t *testing.T) {
 		if _, err := steer(t, repo, "cut", "-version", again); err == nil {
 			t.Errorf("%s is cut with nothing to release", again)
 		}
+	}
+	projects := filepath.Join(repo, filepath.FromSlash(projectsFolder))
+	if made, err := os.ReadDir(projects); err != nil || len(made) != 1 || made[0].Name() != version {
+		t.Fatalf("there are the projects %v, %v", made, err)
+	}
+	want := map[string]string{
+		"PROJECT": "init --domain\ncreate api\ncreate webhook\ncreate api\ncreate webhook\n",
+		"go.mod":  "module x\n",
+	}
+	if got := files(t, filepath.Join(projects, version)); !maps.Equal(got, want) {
+		t.Errorf("the project is %q", got)
 	}
 }
 

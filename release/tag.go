@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -100,6 +101,15 @@ func (r *release) tags() []string {
 	return tags
 }
 
+// untag removes tags that were made.
+func (r *release) untag(ctx context.Context, tags []string) error {
+	if len(tags) == 0 {
+		return nil
+	}
+	_, err := git(ctx, r.repo, append([]string{"tag", "--delete"}, tags...)...)
+	return err
+}
+
 // tag makes the tags of all modules, or none.
 func (r *release) tag(ctx context.Context, key string, out io.Writer) error {
 	for _, tag := range r.tags() {
@@ -123,7 +133,7 @@ func (r *release) tag(ctx context.Context, key string, out io.Writer) error {
 	for i, tag := range r.tags() {
 		words := append(args[:len(args):len(args)], "--message", r.modules[i].Path+" "+r.version, tag, commit)
 		if _, err := gitWith(ctx, r.repo, r.identity(), nil, words...); err != nil {
-			return err
+			return errors.Join(err, r.untag(context.WithoutCancel(ctx), r.tags()[:i]))
 		}
 	}
 	fmt.Fprintf(out, "tagged %s; to publish: git push --atomic origin %s\n", commit, strings.Join(r.tags(), " "))
