@@ -153,6 +153,8 @@ func (o *APIOptions) resource(p *project.Project) (project.Resource, error) {
 		return r, err
 	case o.External != project.External{}:
 		return r, project.Usagef("--external-api-path is for types that are there: give --resource=false with it")
+	case i >= 0 && !o.Force && !o.NoController && !p.HasController(r):
+		return r, project.Usagef("PROJECT has %s already: give --resource=false to add a controller, or --force to write its types anew", o.GVK)
 	case i >= 0 && !o.Force:
 		return r, project.Usagef("PROJECT has %s already; --force writes its files anew", o.GVK)
 	}

@@ -539,6 +539,7 @@ func TestBadInputIsOneLine(t *testing.T) {
 	dir := newProject(t)
 	create(t, APIOptions{Dir: dir, GVK: guestbook("v1"), NoGenerate: true})
 	createWebhook(t, WebhookOptions{Dir: dir, GVK: guestbook("v1"), Validation: true, NoGenerate: true})
+	create(t, APIOptions{Dir: dir, GVK: kindOf("webapp", "v1", "Policy"), NoController: true, NoGenerate: true})
 	before := tree(t, dir)
 	initialize := func(change func(*InitOptions)) error {
 		o := InitOptions{Dir: t.TempDir(), Domain: "example.com", Name: "guestbook", Checkout: checkout(t), Offline: true}
@@ -562,27 +563,28 @@ func TestBadInputIsOneLine(t *testing.T) {
 	_, held := DeleteAPI(t.Context(), DeleteOptions{Dir: dir, GVK: guestbook("v1")})
 	_, missing := DeleteAPI(t.Context(), DeleteOptions{Dir: dir, GVK: kindOf("webapp", "v1", "Ghost")})
 	for want, err := range map[string]error{
-		"--domain \"Example\"":                initialize(func(o *InitOptions) { o.Domain = "Example" }),
-		"--domain \"\"":                       initialize(func(o *InitOptions) { o.Domain = "" }),
-		"project name \"Guest Book\"":         initialize(func(o *InitOptions) { o.Name = "Guest Book" }),
-		`--repo "C:\\guestbook"`:              initialize(func(o *InitOptions) { o.Repo = `C:\guestbook` }),
-		"--license \"mit\"":                   initialize(func(o *InitOptions) { o.License = "mit" }),
-		"is no checkout of Steer":             initialize(func(o *InitOptions) { o.Checkout = dir }),
-		"--replace":                           initialize(func(o *InitOptions) { o.Checkout = "" }),
-		"has a file PROJECT already":          initialize(func(o *InitOptions) { o.Dir = dir }),
-		"go.mod:1: unknown directive":         initialize(func(o *InitOptions) { write(t, o.Dir, modFile, "modul x\n") }),
-		"go.mod says module example.org/mine": initialize(func(o *InitOptions) { o.Repo = "example.org/x"; write(t, o.Dir, modFile, "module example.org/mine\n") }),
-		"there is no file PROJECT":            api(func(o *APIOptions) { o.Dir = t.TempDir() }),
-		"--version is missing":                api(func(o *APIOptions) { o.Version = "" }),
-		"--version \"2\"":                     api(func(o *APIOptions) { o.Version = "2" }),
-		"--kind is missing":                   api(func(o *APIOptions) { o.Kind = "" }),
-		"--kind \"guestbook\"":                api(func(o *APIOptions) { o.Kind = "guestbook" }),
-		"--kind \"Guest/Book\"":               api(func(o *APIOptions) { o.Kind = "Guest/Book" }),
-		"--group \"Web\"":                     api(func(o *APIOptions) { o.Group = "Web" }),
-		"--group \"../web\"":                  api(func(o *APIOptions) { o.Group = "../web" }),
-		"--plural \"Books\"":                  api(func(o *APIOptions) { o.Plural = "Books" }),
-		"steer edit --multigroup":             api(func(o *APIOptions) { o.Group = "ship" }),
-		"PROJECT has webapp/v1 Guestbook":     api(func(o *APIOptions) { o.Version = "v1" }),
+		"--domain \"Example\"":                      initialize(func(o *InitOptions) { o.Domain = "Example" }),
+		"--domain \"\"":                             initialize(func(o *InitOptions) { o.Domain = "" }),
+		"project name \"Guest Book\"":               initialize(func(o *InitOptions) { o.Name = "Guest Book" }),
+		`--repo "C:\\guestbook"`:                    initialize(func(o *InitOptions) { o.Repo = `C:\guestbook` }),
+		"--license \"mit\"":                         initialize(func(o *InitOptions) { o.License = "mit" }),
+		"is no checkout of Steer":                   initialize(func(o *InitOptions) { o.Checkout = dir }),
+		"--replace":                                 initialize(func(o *InitOptions) { o.Checkout = "" }),
+		"has a file PROJECT already":                initialize(func(o *InitOptions) { o.Dir = dir }),
+		"go.mod:1: unknown directive":               initialize(func(o *InitOptions) { write(t, o.Dir, modFile, "modul x\n") }),
+		"go.mod says module example.org/mine":       initialize(func(o *InitOptions) { o.Repo = "example.org/x"; write(t, o.Dir, modFile, "module example.org/mine\n") }),
+		"there is no file PROJECT":                  api(func(o *APIOptions) { o.Dir = t.TempDir() }),
+		"--version is missing":                      api(func(o *APIOptions) { o.Version = "" }),
+		"--version \"2\"":                           api(func(o *APIOptions) { o.Version = "2" }),
+		"--kind is missing":                         api(func(o *APIOptions) { o.Kind = "" }),
+		"--kind \"guestbook\"":                      api(func(o *APIOptions) { o.Kind = "guestbook" }),
+		"--kind \"Guest/Book\"":                     api(func(o *APIOptions) { o.Kind = "Guest/Book" }),
+		"--group \"Web\"":                           api(func(o *APIOptions) { o.Group = "Web" }),
+		"--group \"../web\"":                        api(func(o *APIOptions) { o.Group = "../web" }),
+		"--plural \"Books\"":                        api(func(o *APIOptions) { o.Plural = "Books" }),
+		"steer edit --multigroup":                   api(func(o *APIOptions) { o.Group = "ship" }),
+		"PROJECT has webapp/v1 Guestbook":           api(func(o *APIOptions) { o.Version = "v1" }),
+		"give --resource=false to add a controller": api(func(o *APIOptions) { o.GVK = kindOf("webapp", "v1", "Policy") }),
 		"webapp/v1 Guestbook has a controller": api(func(o *APIOptions) {
 			o.Version, o.NoResource = "v1", true
 		}),

@@ -137,6 +137,13 @@ func (p *Project) Find(gvk GVK) int { return find(p.Resources, gvk) }
 // not have it.
 func (p *Project) FindServed(gvk GVK) int { return find(p.Served, gvk) }
 
+// HasController reports whether a version of a kind has a controller.
+func (p *Project) HasController(kind Resource) bool {
+	return slices.ContainsFunc(p.Resources, func(r Resource) bool {
+		return r.Group == kind.Group && r.Kind == kind.Kind && r.Controller
+	})
+}
+
 // HubOf is the index of the version that a version of a kind is converted to and from, -1 if
 // there is none.
 func (p *Project) HubOf(r Resource) int {
