@@ -63,12 +63,11 @@ func Examine(ctx context.Context, o Options) (*Report, error) {
 	return r, err
 }
 
-// controllerGenCall is a command that runs controller-gen, with quotes or without;
-// unquoted are the words of a command without quotes.
-var (
-	controllerGenCall = regexp.MustCompile(`^@?["']?\$[({]CONTROLLER_GEN[)}]["']? (.*)$`)
-	unquoted          = strings.NewReplacer(`"`, "", `'`, "")
-)
+// controllerGenCall is a command that runs controller-gen, with quotes or without.
+var controllerGenCall = regexp.MustCompile(`^@?["']?\$[({]CONTROLLER_GEN[)}]["']? (.*)$`)
+
+// unquote takes the quotes of words away.
+func unquote(words string) string { return strings.NewReplacer(`"`, "", `'`, "").Replace(words) }
 
 // generatedAnew runs the generators that the Makefile runs, in memory.
 func generatedAnew(ctx context.Context, dir, makefile string) []string {
@@ -78,7 +77,7 @@ func generatedAnew(ctx context.Context, dir, makefile string) []string {
 		if call == nil {
 			continue
 		}
-		written := strings.Join(strings.Fields(unquoted.Replace(call[1])), " ")
+		written := strings.Join(strings.Fields(unquote(call[1])), " ")
 		arguments, unknown, err := argumentsOf(makefile, dir, written)
 		var changes []string
 		if err == nil {
@@ -105,7 +104,7 @@ const allPaths = "paths=./..."
 func argumentsOf(makefile, dir, written string) (out []string, unknown string, err error) {
 	for argument := range strings.FieldsSeq(written) {
 		value, ok := evaluate(makefile, dir, argument)
-		value = unquoted.Replace(value)
+		value = unquote(value)
 		paths := strings.HasPrefix(argument, "paths=")
 		switch {
 		case ok && paths:
