@@ -18,7 +18,7 @@ import (
 // newRequest parses a request and finds the resource that it names.
 func (s *Server) newRequest(r *http.Request) (*endpoint.Request, *installed) {
 	t := exchange.ParsePath(r.URL.Path)
-	req := &endpoint.Request{Request: resource.Request{Path: r.URL.Path, UserAgent: r.UserAgent(), Warnings: &resource.Warnings{}}, HTTP: r, Target: t}
+	req := &endpoint.Request{Request: resource.Request{Path: r.URL.Path, RawQuery: r.URL.RawQuery, UserAgent: r.UserAgent(), Warnings: &resource.Warnings{}}, HTTP: r, Target: t}
 	return req, s.find(req)
 }
 

@@ -5,12 +5,16 @@ package custom_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -227,5 +231,64 @@ func TestWhatAnActionChangesIsAnUpdate(t *testing.T) {
 	c.do("POST", "v1", "/a/grow", by("1"), 422) // a rule on the status
 	if left := c.do("GET", "v1", "/a", "", 200); left.GetResourceVersion() != gone.GetResourceVersion() {
 		t.Error("an action that a rule on the status refuses writes")
+	}
+}
+
+// Letters is a list of how often letters are in a note.
+type Letters struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+
+	Items []Letter `json:"items"`
+}
+
+// Letter is one of them.
+type Letter struct {
+	Letter string `json:"letter"`
+	Count  int    `json:"count"`
+}
+
+func (l *Letters) DeepCopyObject() runtime.Object {
+	out := *l
+	return &out
+}
+
+func TestReadAnswersWithAListOfItsOwn(t *testing.T) {
+	t.Parallel()
+	kind := machineKind()
+	kind.Subresources = []resource.Subresource{
+		custom.Read("letters", schema.GroupVersion{Group: "example.com", Version: "v1"}, func(_ context.Context, r *resource.Request, parameters url.Values) (*Letters, error) {
+			of := parameters.Get("of")
+			if of == "" {
+				return nil, apierrors.NewBadRequest("of is required")
+			}
+			return &Letters{Items: []Letter{{of, strings.Count(r.Namespace+"/"+r.Name, of)}}}, nil
+		}),
+	}
+	c := serve(t, newStore(t), kind)
+	got := c.do("GET", "v1", "/*/letters?of=%2F", "", 200)
+	want := map[string]any{"apiVersion": "example.com/v1", "kind": "Letters", "metadata": map[string]any{}, "items": []any{map[string]any{"letter": "/", "count": int64(1)}}}
+	if diff := cmp.Diff(want, got.Object); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	c.do("GET", "v1", "/a/letters", "", 400)
+	c.do("GET", "v1", "/a/letters?%zz", "", 400)
+	c.do("POST", "v1", "/a/letters?of=a", `{"apiVersion":"example.com/v1","kind":"Letters"}`, 405)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://in-process/apis/example.com/v1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := c.server.RoundTripper(&auth.User{Name: "ann"}).RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var found metav1.APIResourceList
+	if err := json.NewDecoder(answer.Body).Decode(&found); err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(found.APIResources, func(r metav1.APIResource) bool { return r.Name == "machines/letters" })
+	if at < 0 || found.APIResources[at].Kind != "Letters" || strings.Join(found.APIResources[at].Verbs, " ") != "get" {
+		t.Errorf("discovery: %+v", found.APIResources)
 	}
 }

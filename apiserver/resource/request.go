@@ -33,6 +33,8 @@ type Request struct {
 	Name        string
 	// Path is the whole path, for requests outside the resource API.
 	Path string
+	// RawQuery is the encoded query.
+	RawQuery string
 	// UserAgent of the client.
 	UserAgent string
 	// DryRun reports that a write stores nothing.

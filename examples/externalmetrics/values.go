@@ -5,18 +5,35 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"net/http"
+	"net/url"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/steer-dev/steer/apiserver/custom"
 	api "github.com/steer-dev/steer/apiserver/resource"
 )
+
+// MetricValueList is that of custom.metrics.k8s.io/v1beta2.
+type MetricValueList struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"` // the JSON of an empty list
+
+	Items []metricValue `json:"items"`
+}
+
+// DeepCopyObject implements runtime.Object.
+func (l *MetricValueList) DeepCopyObject() runtime.Object {
+	out := *l
+	l.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	out.Items = append([]metricValue(nil), l.Items...)
+	return &out
+}
 
 // metricValue is a value of custom.metrics.k8s.io/v1beta2.
 type metricValue struct {
@@ -32,40 +49,22 @@ type metricValue struct {
 // if the name is "*"; metric selects by the labels of the metric.
 type values func(ctx context.Context, r *api.Request, objects, metric labels.Selector) ([]metricValue, error)
 
-// get is a metric of custom.metrics.k8s.io: a subresource that is a list of values. Connect is
-// for answers that are no object.
+// get is a metric of custom.metrics.k8s.io: a subresource that is a list of values.
 func get(metric string, of values) api.Subresource {
-	return api.Subresource{Name: metric, Verbs: []string{"get"}, Backend: of}
-}
-
-// Connect implements resource.Connecter.
-func (of values) Connect(ctx context.Context, r *api.Request, w http.ResponseWriter, h *http.Request) {
-	items, err := of.read(ctx, r, h)
-	w.Header().Set("Content-Type", "application/json")
-	var answer any = map[string]any{
-		"apiVersion": r.Resource.Group + "/" + r.Version.Name, "kind": "MetricValueList", "metadata": map[string]any{}, "items": items,
-	}
-	if err != nil {
-		status := apierrors.NewInternalError(err).Status()
-		var known apierrors.APIStatus
-		if errors.As(err, &known) {
-			status = known.Status()
+	gv := schema.GroupVersion{Group: "custom.metrics.k8s.io", Version: "v1beta2"}
+	return custom.Read(metric, gv, func(ctx context.Context, r *api.Request, parameters url.Values) (*MetricValueList, error) {
+		objects, err := labels.Parse(parameters.Get("labelSelector"))
+		if err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
 		}
-		status.APIVersion, status.Kind = "v1", "Status"
-		w.WriteHeader(int(status.Code))
-		answer = status
-	}
-	_ = json.NewEncoder(w).Encode(answer) // the client may be gone
-}
-
-func (of values) read(ctx context.Context, r *api.Request, h *http.Request) ([]metricValue, error) {
-	objects, err := labels.Parse(h.URL.Query().Get("labelSelector"))
-	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
-	}
-	metric, err := labels.Parse(h.URL.Query().Get("metricLabelSelector"))
-	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
-	}
-	return of(ctx, r, objects, metric)
+		metric, err := labels.Parse(parameters.Get("metricLabelSelector"))
+		if err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
+		items, err := of(ctx, r, objects, metric)
+		if err != nil {
+			return nil, err
+		}
+		return &MetricValueList{Items: append([]metricValue{}, items...)}, nil
+	})
 }

@@ -51,7 +51,7 @@ func (r *Request) ReadParameter(name string) string { return r.values.Get(name) 
 // Retry returns a copy of the request as it was received, to be routed and answered
 // again. Its warnings are kept.
 func (r *Request) Retry() *Request {
-	return &Request{Request: resource.Request{Path: r.Path, UserAgent: r.UserAgent, User: r.User, Warnings: r.Warnings}, HTTP: r.HTTP, Target: r.Target, body: r.body}
+	return &Request{Request: resource.Request{Path: r.Path, RawQuery: r.RawQuery, UserAgent: r.UserAgent, User: r.User, Warnings: r.Warnings}, HTTP: r.HTTP, Target: r.Target, body: r.body}
 }
 
 // LongRunning reports whether a request has no time limit: a watch or a connection.
