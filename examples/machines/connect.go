@@ -9,6 +9,8 @@ import (
 	"io"
 	"net"
 	"os/exec"
+	"sync"
+	"syscall"
 
 	"github.com/creack/pty"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -60,20 +62,37 @@ func (h *host) exec(ctx context.Context, r *resource.Request, o stream.Options, 
 	}
 	cmd := exec.CommandContext(ctx, o.Command[0], o.Command[1:]...) //nolint:gosec // it is what the example is for
 	cmd.Env = append(cmd.Environ(), "MACHINE="+r.Name, fmt.Sprint("MACHINE_PID=", p.cmd.Process.Pid))
+	// Its children end with it when the client is gone.
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	if !o.TTY {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		return s.Run(cmd)
 	}
 	terminal, err := pty.Start(cmd)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = terminal.Close() }() // it was read to its end
+	var resizing sync.WaitGroup
+	ended := make(chan struct{})
+	defer func() {
+		close(ended)
+		resizing.Wait()
+		_ = terminal.Close() // it was read to its end
+	}()
 	if s.Resize != nil {
-		go func() {
-			for size := range s.Resize {
-				_ = pty.Setsize(terminal, &pty.Winsize{Rows: size.Height, Cols: size.Width}) // the command may have ended
+		resizing.Go(func() {
+			for {
+				select {
+				case size, ok := <-s.Resize:
+					if !ok {
+						return
+					}
+					_ = pty.Setsize(terminal, &pty.Winsize{Rows: size.Height, Cols: size.Width}) // the command may have ended
+				case <-ended:
+					return
+				}
 			}
-		}()
+		})
 	}
 	if s.Stdin != nil {
 		go func() { _, _ = io.Copy(terminal, s.Stdin) }() // it ends with the session

@@ -20,6 +20,9 @@ import (
 // stopTimeout is how long machines have when the server ends.
 const stopTimeout = 5 * time.Second
 
+// outputTimeout is how long the children of a process that has ended may still write.
+const outputTimeout = time.Second
+
 // host has the processes of the machines.
 type host struct {
 	mu        sync.Mutex
@@ -75,6 +78,7 @@ func (h *host) start(name types.NamespacedName, m *v1.Machine) (*process, error)
 	p := &process{uid: m.UID, born: m.CreationTimestamp, cmd: exec.Command(m.Spec.Command[0], m.Spec.Command[1:]...), output: newJournal(), done: make(chan struct{})} //nolint:gosec // it is what the example is for
 	p.cmd.Stdout, p.cmd.Stderr = p.output, p.output
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that signals reach its children
+	p.cmd.WaitDelay = outputTimeout
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -82,7 +86,8 @@ func (h *host) start(name types.NamespacedName, m *v1.Machine) (*process, error)
 	defer h.mu.Unlock()
 	h.processes[name] = p
 	go func() {
-		_ = p.cmd.Wait() // how it ended is in its state
+		_ = p.cmd.Wait()          // how it ended is in its state
+		p.signal(syscall.SIGKILL) // what it has left behind
 		p.code = p.cmd.ProcessState.ExitCode()
 		p.output.end()
 		close(p.done)

@@ -16,6 +16,9 @@ import (
 // maxLines is how many lines of its newest output a machine keeps.
 const maxLines = 10_000
 
+// maxLine is how much of a line is kept before it is cut into several.
+const maxLine = 64 << 10
+
 // journal is the output of a process: its newest lines, in memory.
 type journal struct {
 	mu      sync.Mutex
@@ -39,18 +42,21 @@ func (j *journal) Write(p []byte) (int, error) {
 	defer j.mu.Unlock()
 	j.partial = append(j.partial, p...)
 	for {
-		text, rest, ok := bytes.Cut(j.partial, []byte("\n"))
-		if !ok {
+		n := bytes.IndexByte(j.partial, '\n') + 1
+		if n == 0 && len(j.partial) >= maxLine {
+			n = maxLine
+		}
+		if n == 0 {
 			return len(p), nil
 		}
-		j.add(bytes.Clone(text))
-		j.partial = rest
+		j.add(bytes.Clone(j.partial[:n]))
+		j.partial = j.partial[n:]
 	}
 }
 
-// add adds a line.
+// add adds a line, which has its end.
 func (j *journal) add(text []byte) {
-	j.lines = append(j.lines, line{time.Now(), append(text, '\n')})
+	j.lines = append(j.lines, line{time.Now(), text})
 	if len(j.lines) > maxLines {
 		j.lines, j.dropped = j.lines[1:], j.dropped+1
 	}
@@ -68,7 +74,7 @@ func (j *journal) end() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if len(j.partial) > 0 {
-		j.add(j.partial)
+		j.add(append(j.partial, '\n'))
 	}
 	j.ended = true
 	j.wake()

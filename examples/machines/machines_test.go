@@ -6,6 +6,8 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,19 +16,24 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/creack/pty"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/steer-dev/steer/apiserver/extension"
+	"github.com/steer-dev/steer/apiserver/stream"
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/codec"
+	"github.com/steer-dev/steer/controlplane"
 	v1 "github.com/steer-dev/steer/examples/machines/api/v1"
 )
 
@@ -201,18 +208,45 @@ func TestMachinesAreReachedByKubectl(t *testing.T) {
 	r := start(t, t.TempDir())
 	r.machine("one", "echo hello; exec sleep 600")
 	for _, c := range []struct {
-		want   string
-		status int
-		args   []string
+		input, want string
+		status      int
+		args        []string
 	}{
-		{"hello\n", 0, []string{"logs", "one"}},
-		{"in one\n", 0, []string{"exec", "one", "--", "sh", "-c", "echo in $MACHINE"}},
-		{"command terminated with exit code 4\n", 4, []string{"exec", "one", "--", "sh", "-c", "exit 4"}},
-		{"machine.example.com/one\n", 0, []string{"get", "machines", "-o", "name"}},
+		{"", "hello\n", 0, []string{"logs", "one"}},
+		// Old versions of kubectl lose what comes before they have made their streams.
+		{"", "in one\n", 0, []string{"exec", "one", "--", "sh", "-c", "sleep 0.5; echo in $MACHINE"}},
+		{"", "command terminated with exit code 4\n", 4, []string{"exec", "one", "--", "sh", "-c", "sleep 0.5; exit 4"}},
+		{"passed on", "passed on", 0, []string{"exec", "-i", "one", "--", "sh", "-c", "sleep 0.5; cat"}},
+		{"", "machine.example.com/one\n", 0, []string{"get", "machines", "-o", "name"}},
 	} {
-		if out, status := r.command(kubectl, "", c.args...); out != c.want || status != c.status {
+		if out, status := r.command(kubectl, c.input, c.args...); out != c.want || status != c.status {
 			t.Errorf("%s: status %d, %q; want %d, %q", c.args, status, out, c.status, c.want)
 		}
+	}
+	r.terminal(kubectl)
+	r.followed(kubectl)
+	r.forwarded(kubectl)
+}
+
+// terminal runs a command in machine one, with a terminal that has a size and an input.
+func (r *running) terminal(program string) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+	defer cancel()
+	script := `until [ "$(stty size)" = "40 100" ]; do sleep 0.05; done; read -r line; echo "got $line"; exit 3`
+	cmd := exec.CommandContext(ctx, program, "exec", "-it", "one", "--", "sh", "-c", script)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+r.kubeconfig)
+	screen, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 40, Cols: 100})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer func() { _ = screen.Close() }() // it is read to its end
+	if _, err := io.WriteString(screen, "this\n"); err != nil {
+		r.t.Fatal(err)
+	}
+	out, _ := io.ReadAll(screen) // a terminal without processes is an error on Linux
+	if _ = cmd.Wait(); cmd.ProcessState.ExitCode() != 3 || !strings.Contains(string(out), "got this\r\n") {
+		r.t.Errorf("exec -it: status %d, %q", cmd.ProcessState.ExitCode(), out)
 	}
 }
 
@@ -259,17 +293,27 @@ func TestLogFollowsUntilTheMachineEnds(t *testing.T) {
 func (r *running) followed(program string) {
 	r.t.Helper()
 	m := r.machine("ending", "exec 2>/dev/null; trap 'echo bye; exit 3' TERM; echo ready; while :; do sleep 0.05; done")
-	log := make(chan string, 1)
-	go func() {
-		out, _ := r.command(program, "", "logs", "-f", m.Name)
-		log <- out
-	}()
-	r.until("the machine is not ready", func() bool { out, _ := r.command(program, "", "logs", m.Name); return out == "ready\n" })
+	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, "logs", "-f", m.Name)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+r.kubeconfig)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		r.t.Fatal(err)
+	}
+	log := bufio.NewReader(out)
+	if line, err := log.ReadString('\n'); err != nil || line != "ready\n" {
+		r.t.Errorf("the log begins with %q: %v", line, err)
+	}
 	if err := r.Delete(r.t.Context(), m); err != nil {
 		r.t.Fatal(err)
 	}
-	if got := <-log; got != "ready\nbye\n" {
-		r.t.Errorf("the log is %q", got)
+	end, err := io.ReadAll(log)
+	if err = errors.Join(err, cmd.Wait()); err != nil || string(end) != "bye\n" {
+		r.t.Errorf("the log ends with %q: %v", end, err)
 	}
 	r.until("the machine is still there", func() bool { return r.gone(m) })
 }
@@ -280,13 +324,88 @@ func TestDeletionTakesItsPhases(t *testing.T) {
 	t.Parallel()
 	r := start(t, t.TempDir())
 	m := r.machine("one", "trap '' TERM; while :; do sleep 0.05; done")
+	phases := r.phases(m)
 	if err := r.Delete(t.Context(), m, client.GracePeriodSeconds(1)); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Get(t.Context(), client.ObjectKeyFromObject(m), m); err != nil || m.DeletionTimestamp == nil || *m.DeletionGracePeriodSeconds != 1 {
 		t.Fatalf("while it is being deleted: %v, %v", m.DeletionTimestamp, err)
 	}
+	if got, want := phases(), []string{v1.Running, v1.Stopping, v1.Killed}; !slices.Equal(got, want) {
+		t.Errorf("the phases are %q, want %q", got, want)
+	}
 	r.until("the machine is still there", func() bool { return r.gone(m) })
+}
+
+// phases watches a machine, and returns a function with its phases until it is gone.
+func (r *running) phases(m *v1.Machine) func() []string {
+	r.t.Helper()
+	q, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, r.config.Host+"/apis/example.com/v1/namespaces/default/machines?watch=true&fieldSelector=metadata.name%3D"+m.Name, nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	web, err := rest.HTTPClientFor(r.config)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	answer, err := web.Do(q)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { _ = answer.Body.Close() }) // it was only read
+	return func() (out []string) {
+		events := json.NewDecoder(answer.Body)
+		for {
+			var event struct {
+				Type   string
+				Object v1.Machine
+			}
+			if err := events.Decode(&event); err != nil {
+				r.t.Fatal(err)
+			}
+			if event.Type == "DELETED" {
+				return slices.Compact(out)
+			}
+			out = append(out, event.Object.Status.Phase)
+		}
+	}
+}
+
+// TestMachineEndsThoughItsChildDoesNot: its output is not waited for, and it is killed.
+func TestMachineEndsThoughItsChildDoesNot(t *testing.T) {
+	t.Parallel()
+	r := start(t, t.TempDir())
+	m := r.machine("one", "sleep 600 & echo $!; exec sleep 0.2")
+	r.phase(m, v1.Exited)
+	child, _ := r.command(plugin(t), "", "logs", "one")
+	pid, err := strconv.Atoi(strings.TrimSpace(child))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.until("the child runs on", func() bool {
+		state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		return err != nil || strings.Contains(string(state), ") Z ") // what became its parent may not have waited for it
+	})
+}
+
+// TestLogOfOneLongLine is bounded in memory, and as it was written.
+func TestLogOfOneLongLine(t *testing.T) {
+	t.Parallel()
+	j := newJournal()
+	chunk := strings.Repeat("x", 10_000)
+	for range 50 {
+		if _, err := io.WriteString(j, chunk); err != nil {
+			t.Fatal(err)
+		}
+		if len(j.partial) >= maxLine {
+			t.Fatalf("%d bytes of a line are held back", len(j.partial))
+		}
+	}
+	j.end()
+	text, err := io.ReadAll(j.open(t.Context(), stream.LogOptions{Tail: -1}))
+	if err != nil || string(text) != strings.Repeat(chunk, 50)+"\n" {
+		t.Errorf("%d bytes: %v", len(text), err)
+	}
 }
 
 // TestMachinesAreStartedAgainWithTheServer, whose objects are in the database.
@@ -372,4 +491,36 @@ func (r *running) forwarded(program string) {
 	if got, err := get("closed"); err == nil {
 		t.Errorf("a port that the spec has not: %q", got)
 	}
+}
+
+// TestMachinesBehindSteer does with the plugin what users do with Pods: the requests, and the
+// upgrades of their connections, are passed on by a control plane of Steer.
+func TestMachinesBehindSteer(t *testing.T) {
+	t.Parallel()
+	plane, err := controlplane.New(controlplane.Options{Listen: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := plane.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := plane.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	kubeconfig, err := plane.Kubeconfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := behind(t, cluster)
+	program := plugin(t)
+	r.reached(program)
+	r.terminal(program)
+	r.followed(program)
+	r.forwarded(program)
 }

@@ -3,7 +3,7 @@
 
 // Command machines is a custom API server whose objects run: a Machine is a process on the
 // host of the server, with log, exec, attach to a terminal, forwarded ports and a graceful
-// deletion, as Pods have them. Its objects are in a SQLite database.
+// deletion, as Pods have them. With --data-dir its objects are in a SQLite database.
 package main
 
 import (
@@ -56,14 +56,13 @@ func server() extension.Server {
 			return kinds, nil
 		},
 		Store: func(o extension.Options) (storage.Store, error) {
-			dir := o.DataDir
-			if dir == "" {
-				dir = "."
+			if o.DataDir == "" {
+				return storage.NewMemory(storage.MemoryOptions{}), nil
 			}
-			if err := os.MkdirAll(dir, 0o700); err != nil {
+			if err := os.MkdirAll(o.DataDir, 0o700); err != nil {
 				return nil, err
 			}
-			return sqlite.Open(filepath.Join(dir, "machines.db"), sqlite.Options{})
+			return sqlite.Open(filepath.Join(o.DataDir, "machines.db"), sqlite.Options{})
 		},
 		Background: func(ctx context.Context, loopback *rest.Config) error {
 			defer h.stopAll()

@@ -19,7 +19,7 @@ func Kubeconfig(t testing.TB, config *rest.Config) string {
 	out.CurrentContext = "test"
 	out.Contexts["test"] = &api.Context{Cluster: "test", AuthInfo: "test"}
 	out.Clusters["test"] = &api.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
-	out.AuthInfos["test"] = &api.AuthInfo{Token: config.BearerToken}
+	out.AuthInfos["test"] = &api.AuthInfo{Token: config.BearerToken, ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}
 	path := filepath.Join(t.TempDir(), "config")
 	if err := clientcmd.WriteToFile(*out, path); err != nil {
 		t.Fatal(err)

@@ -15,19 +15,52 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/steer-dev/steer/apiserver/extension"
+	"github.com/steer-dev/steer/controlplane"
 	"github.com/steer-dev/steer/internal/kubeapiserver"
 )
 
 // TestMetricsBehindKubeAPIServer runs `kubectl top`, if the machine has kubectl.
 func TestMetricsBehindKubeAPIServer(t *testing.T) {
 	t.Parallel()
+	top(t, kubeapiserver.Server(t, kubeapiserver.FrontProxyFlags(t)...))
+}
+
+// TestMetricsBehindSteer runs it against a control plane of Steer.
+func TestMetricsBehindSteer(t *testing.T) {
+	t.Parallel()
+	plane, err := controlplane.New(controlplane.Options{Listen: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := plane.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := plane.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	kubeconfig, err := plane.Kubeconfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	top(t, cluster)
+}
+
+// top starts the server behind a cluster, and asks the cluster with kubectl.
+func top(t *testing.T, cluster *rest.Config) {
+	t.Helper()
 	kubectl, err := exec.LookPath("kubectl")
 	if err != nil {
 		t.Skip("kubectl is not installed")
 	}
-	cluster := kubeapiserver.Server(t, kubeapiserver.FrontProxyFlags(t)...)
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
