@@ -35,7 +35,7 @@ func readKustomized(dir string) (kustomized, error) {
 	if !exists(filepath.Join(dir, project.File)) {
 		return k, nil
 	}
-	for _, name := range []string{project.CRDDir, "config/webhook/manifests.yaml"} {
+	for _, name := range []string{project.CRDDir, webhookFile} {
 		name = filepath.Join(dir, filepath.FromSlash(name))
 		if exists(name) {
 			k.manifests = append(k.manifests, name)

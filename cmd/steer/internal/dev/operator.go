@@ -61,13 +61,18 @@ func (e *buildError) Unwrap() error { return e.err }
 // defaultDebug is the address for debuggers that editors try first.
 const defaultDebug = "127.0.0.1:2345"
 
-// toggleDebug makes the next build one for debuggers, or not.
-func (l *loop) toggleDebug() {
+// toggleDebug makes the next build one for debuggers, or not. Webhooks are configured anew:
+// they have another timeout.
+func (l *loop) toggleDebug(ctx context.Context) error {
 	if l.Debug != "" {
 		l.Debug = ""
+	} else if _, err := findDebugger(ctx, l.Dir); err != nil {
+		return err
 	} else {
 		l.Debug = defaultDebug
 	}
+	delete(l.applied, webhookFile)
+	return nil
 }
 
 // restart starts the operator that was built last anew.
@@ -91,7 +96,7 @@ func (l *loop) start(ctx context.Context) error {
 	}
 	command = append(append(command, "--zap-devel", "--health-probe-bind-address=0"), l.target.arguments()...)
 	if l.live != nil {
-		command = append(command, l.live.feed.arguments()...)
+		command = append(command, l.live.feed.Arguments()...)
 		l.live.began()
 	}
 	child := exec.Command(command[0], command[1:]...)
@@ -113,7 +118,7 @@ func (l *loop) start(ctx context.Context) error {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			l.live.feed.follow(following)
+			l.live.feed.Follow(following)
 		}()
 		l.unfollow = func() {
 			stop()
@@ -154,19 +159,19 @@ func (l *loop) stop() {
 // errNoDebugger says how to get the debugger.
 var errNoDebugger = errors.New("the debugger of Go is missing: run go install github.com/go-delve/delve/cmd/dlv@latest, or go get -tool github.com/go-delve/delve/cmd/dlv in the project")
 
-// findDebugger returns the path of dlv: on the PATH, or a tool of the project.
+// findDebugger returns the path of dlv: a tool of the project, or on the PATH.
 func findDebugger(ctx context.Context, dir string) (string, error) {
-	if path, err := exec.LookPath("dlv"); err == nil {
-		return path, nil
-	}
 	tool := exec.CommandContext(ctx, "go", "tool", "-n", "dlv")
 	tool.Dir = dir
 	out, err := tool.Output()
 	if path := strings.TrimSpace(string(out)); err == nil && filepath.IsAbs(path) {
-		// The line names a file of the build cache that is there once the tool has run.
+		// The line names a file of the build cache, which has to be there.
 		if _, err := os.Stat(path); err == nil {
 			return path, nil
 		}
+	}
+	if path, err := exec.LookPath("dlv"); err == nil {
+		return path, nil
 	}
 	return "", errNoDebugger
 }

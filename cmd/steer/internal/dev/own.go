@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -19,6 +18,7 @@ import (
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/manifest"
 	"github.com/steer-dev/steer/cmd/steer/internal/cluster"
+	"github.com/steer-dev/steer/cmd/steer/internal/feed"
 	"github.com/steer-dev/steer/controlplane"
 	"github.com/steer-dev/steer/controlplane/webhookclient"
 	"github.com/steer-dev/steer/controlplane/workloads"
@@ -121,17 +121,11 @@ func (t *own) address() string {
 	}
 	if about, ok := config.Contexts[config.CurrentContext]; ok && config.Clusters[about.Cluster] != nil {
 		server, err := url.Parse(config.Clusters[about.Cluster].Server)
-		if err == nil && isFree(server.Host) {
+		if err == nil && feed.IsFree(server.Host) {
 			return server.Host
 		}
 	}
 	return "127.0.0.1:0"
-}
-
-// isFree reports whether the address can be listened on.
-func isFree(address string) bool {
-	listener, err := net.Listen("tcp", address)
-	return err == nil && listener.Close() == nil
 }
 
 // define brings the CRDs to the control plane.
@@ -149,11 +143,13 @@ func (t *own) define(ctx context.Context) error {
 	return nil
 }
 
+// webhookFile has the generated webhook configurations.
+const webhookFile = "config/webhook/manifests.yaml"
+
 // complete brings what needs the operator to the control plane: the webhooks, and new
 // samples.
 func (t *own) complete(ctx context.Context) error {
-	const folder = "config/webhook/manifests.yaml"
-	objects, changed, err := t.manifests(folder)
+	objects, changed, err := t.manifests(webhookFile)
 	if err == nil && len(objects) > 0 {
 		waiting, cancel := context.WithTimeout(ctx, t.patience())
 		err = t.webhooks.await(waiting)
@@ -166,7 +162,7 @@ func (t *own) complete(ctx context.Context) error {
 		err = configureWebhooks(ctx, t.client, objects)
 	}
 	if err != nil {
-		delete(t.applied, folder)
+		delete(t.applied, webhookFile)
 		return err
 	}
 	return t.sample(ctx)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/manifest"
+	"github.com/steer-dev/steer/cmd/steer/internal/feed"
 	"github.com/steer-dev/steer/cmd/steer/internal/rights"
 	"github.com/steer-dev/steer/cmd/steer/internal/screen"
 	"github.com/steer-dev/steer/generate"
@@ -111,8 +112,8 @@ func (l *loop) show(ctx context.Context, server, kubeconfig, line string) (err e
 	}
 	ctx, quit := context.WithCancel(ctx)
 	defer quit()
-	authors := &authors{client: l.client}
-	l.live.author = func(c trace.Cause) string { return authors.of(ctx, c) }
+	authors := &feed.Authors{Client: l.client}
+	l.live.author = func(c trace.Cause) string { return authors.Of(ctx, c) }
 	l.Out, l.Errs, l.keys = l.live.log(), l.live.log(), make(chan byte, 1)
 	fmt.Fprintln(l.Errs, line)
 	restore, err := l.live.show(ctx, l.Terminal, l.keys, quit)
@@ -149,10 +150,14 @@ func (l *loop) run(ctx context.Context) error {
 			case <-ctx.Done():
 				return nil
 			case key := <-l.keys:
+				var err error
 				if key == 'd' {
-					l.toggleDebug()
-					changed = true
-				} else if err := l.restart(ctx); err != nil {
+					err = l.toggleDebug(ctx)
+					changed = err == nil
+				} else {
+					err = l.restart(ctx)
+				}
+				if err != nil {
 					l.explain(err)
 				}
 			case how := <-l.ended:

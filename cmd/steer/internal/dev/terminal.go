@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/steer-dev/steer/cmd/steer/internal/feed"
 	"github.com/steer-dev/steer/cmd/steer/internal/rights"
 	"github.com/steer-dev/steer/cmd/steer/internal/screen"
 	"github.com/steer-dev/steer/trace"
@@ -37,7 +38,7 @@ type Terminal struct {
 
 // live is the screen while it is shown. It is safe for concurrent use.
 type live struct {
-	feed  *feed
+	feed  *feed.Feed
 	dirty chan struct{}
 	// author is who made the change of a cause; empty if it is not known. One goroutine
 	// calls it.
@@ -58,7 +59,7 @@ type lack struct {
 func newLive(s screen.Screen) (*live, error) {
 	v := &live{screen: s, dirty: make(chan struct{}, 1), author: func(trace.Cause) string { return "" }}
 	var err error
-	v.feed, err = newFeed(v.changed)
+	v.feed, err = feed.New(v.changed)
 	return v, err
 }
 
@@ -115,9 +116,9 @@ func (v *live) lack(right rights.Right, text string) {
 
 // snapshot is the screen as it is to be drawn.
 func (v *live) snapshot() screen.Screen {
-	rows := v.feed.rows(v.author)
-	about, reconciles := v.feed.latest()
-	failures := v.feed.failures()
+	rows := v.feed.Rows(v.author)
+	about, reconciles := v.feed.Latest()
+	failures := v.feed.Failures()
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	s := v.screen

@@ -16,8 +16,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/manifest"
@@ -180,5 +182,21 @@ func TestDevReadsThePatchesThatTheKustomizationNames(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestWebhooksOfAnOperatorAtABreakpointGetTheLongestTime(t *testing.T) {
+	t.Parallel()
+	hooks := map[string]any{"webhooks": []any{map[string]any{"name": "a", "timeoutSeconds": int64(5)}, map[string]any{"name": "b"}}}
+	service := map[string]any{"kind": "Service"}
+	bePatient([]manifest.Object{{Unstructured: &unstructured.Unstructured{Object: hooks}}, {Unstructured: &unstructured.Unstructured{Object: service}}})
+	want := map[string]any{"webhooks": []any{
+		map[string]any{"name": "a", "timeoutSeconds": int64(30)}, map[string]any{"name": "b", "timeoutSeconds": int64(30)},
+	}}
+	if diff := cmp.Diff(want, hooks); diff != "" {
+		t.Errorf("webhooks (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]any{"kind": "Service"}, service); diff != "" {
+		t.Errorf("another object (-want +got):\n%s", diff)
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package dev
+package feed
 
 import (
 	"context"
@@ -15,16 +15,17 @@ import (
 	"github.com/steer-dev/steer/trace"
 )
 
-// authors finds out who made a change, by the managedFields of the object. It is not safe
+// Authors finds out who made a change, by the managedFields of the object. It is not safe
 // for concurrent use.
-type authors struct {
-	client client.Client
-	known  map[trace.Cause]string // of the changes that are shown
+type Authors struct {
+	Client client.Client
+
+	known map[trace.Cause]string // of the changes that are shown
 }
 
-// of is the field manager that changed the first field of a cause last; empty if that is
+// Of is the field manager that changed the first field of a cause last; empty if that is
 // not known.
-func (a *authors) of(ctx context.Context, c trace.Cause) string {
+func (a *Authors) Of(ctx context.Context, c trace.Cause) string {
 	if c.Changed == "" || c.Name == "" {
 		return ""
 	}
@@ -40,8 +41,8 @@ func (a *authors) of(ctx context.Context, c trace.Cause) string {
 	return by
 }
 
-func (a *authors) ask(ctx context.Context, c trace.Cause) string {
-	resources, err := a.client.Mapper().All(ctx)
+func (a *Authors) ask(ctx context.Context, c trace.Cause) string {
+	resources, err := a.Client.Mapper().All(ctx)
 	if err != nil {
 		return ""
 	}
@@ -50,7 +51,7 @@ func (a *authors) ask(ctx context.Context, c trace.Cause) string {
 			continue
 		}
 		obj := client.NewMetadata(schema.GroupVersionKind{Group: c.Group, Version: r.GVK.Version, Kind: c.Kind})
-		if a.client.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: c.Name}, obj) != nil {
+		if a.Client.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: c.Name}, obj) != nil {
 			return ""
 		}
 		changed, _, _ := strings.Cut(c.Changed, ",")

@@ -1,7 +1,9 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package dev
+// Package feed reads what a running operator says about itself: the records of its flight
+// recorder, and the depths of its queues.
+package feed
 
 import (
 	"bufio"
@@ -34,11 +36,12 @@ const (
 	askAgain = 250 * time.Millisecond
 )
 
-// feed is what a running operator says about itself: the records of its flight recorder,
+// Feed is what a running operator says about itself: the records of its flight recorder,
 // and the depths of its queues. It is safe for concurrent use.
-type feed struct {
+type Feed struct {
 	debug, metrics string // addresses that the operator serves
 	changed        func()
+	last           trace.ID // of the records of this operator; of the goroutine that follows it
 
 	mu          sync.Mutex
 	controllers []*tally
@@ -55,14 +58,14 @@ type tally struct {
 	cause  trace.Cause
 }
 
-// newFeed chooses addresses below the ports that systems give to clients, so that only
+// New chooses addresses below the ports that systems give to clients, so that only
 // another server can take them.
-func newFeed(changed func()) (*feed, error) {
-	f := &feed{changed: changed}
+func New(changed func()) (*Feed, error) {
+	f := &Feed{changed: changed}
 	for _, address := range []*string{&f.debug, &f.metrics} {
 		for range 100 {
 			candidate := net.JoinHostPort("127.0.0.1", strconv.Itoa(20000+rand.IntN(10000)))
-			if candidate != f.debug && isFree(candidate) {
+			if candidate != f.debug && IsFree(candidate) {
 				*address = candidate
 				break
 			}
@@ -74,16 +77,23 @@ func newFeed(changed func()) (*feed, error) {
 	return f, nil
 }
 
-// arguments are those with which the operator serves the feed.
-func (f *feed) arguments() []string {
+// IsFree reports whether an address of this machine can be listened on.
+func IsFree(address string) bool {
+	listener, err := net.Listen("tcp", address)
+	return err == nil && listener.Close() == nil
+}
+
+// Arguments are those with which the operator serves the feed.
+func (f *Feed) Arguments() []string {
 	return []string{"--pprof-bind-address=" + f.debug, "--metrics-bind-address=" + f.metrics, "--metrics-secure=false"}
 }
 
-// follow reads the feed of an operator that was just started until ctx ends.
-func (f *feed) follow(ctx context.Context) {
+// Follow reads the feed of an operator that was just started until ctx ends.
+func (f *Feed) Follow(ctx context.Context) {
 	f.mu.Lock()
 	f.controllers, f.records = nil, nil
 	f.mu.Unlock()
+	f.last = 0
 	var both sync.WaitGroup
 	defer both.Wait()
 	both.Go(func() {
@@ -122,33 +132,55 @@ func read(ctx context.Context, url string, body func(io.Reader) error) error {
 	return body(response.Body)
 }
 
-func (f *feed) reconciles() string { return "http://" + f.debug + "/debug/reconciles" }
+func (f *Feed) reconciles() string { return "http://" + f.debug + "/debug/reconciles" }
 
-// followRecords adds the records that the operator kept before, and those that come.
-func (f *feed) followRecords(ctx context.Context, coming io.Reader) error {
-	known := map[trace.ID]bool{}
-	records := func(body io.Reader) error {
-		decoder := json.NewDecoder(body)
-		for {
-			var record trace.Record
-			if err := decoder.Decode(&record); err != nil {
-				return err
-			}
-			if !known[record.ID] {
-				f.add(record)
-				f.changed()
-			}
-			known[record.ID] = true
-		}
-	}
-	if err := read(ctx, f.reconciles(), records); !errors.Is(err, io.EOF) {
+// followRecords adds the records that the operator kept before, and those that come. Both
+// are in the order in which the reconciles ended: an earlier stream has had those up to
+// the last one.
+func (f *Feed) followRecords(ctx context.Context, coming io.Reader) error {
+	var kept []trace.Record
+	err := read(ctx, f.reconciles(), func(body io.Reader) error {
+		return decode(body, func(r trace.Record) { kept = append(kept, r) })
+	})
+	if !errors.Is(err, io.EOF) {
 		return err
 	}
-	return records(coming)
+	listed := map[trace.ID]bool{} // what comes begins with some of them
+	for _, r := range kept {
+		listed[r.ID] = true
+	}
+	had := slices.IndexFunc(kept, func(r trace.Record) bool { return r.ID == f.last })
+	for _, r := range kept[had+1:] {
+		f.follows(r)
+	}
+	return decode(coming, func(r trace.Record) {
+		if !listed[r.ID] {
+			listed = nil
+			f.follows(r)
+		}
+	})
 }
 
-// add counts a record.
-func (f *feed) add(r trace.Record) {
+// decode reads records until there are no more, which is an error.
+func decode(from io.Reader, to func(trace.Record)) error {
+	for decoder := json.NewDecoder(from); ; {
+		var record trace.Record
+		if err := decoder.Decode(&record); err != nil {
+			return err
+		}
+		to(record)
+	}
+}
+
+// follows adds a record that has not been there.
+func (f *Feed) follows(r trace.Record) {
+	f.last = r.ID
+	f.Add(r)
+	f.changed()
+}
+
+// Add counts a record.
+func (f *Feed) Add(r trace.Record) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.records = append(f.records, r)
@@ -172,7 +204,7 @@ func (f *feed) add(r trace.Record) {
 }
 
 // of is the tally of a controller, which is made if it is new.
-func (f *feed) of(name string) *tally {
+func (f *Feed) of(name string) *tally {
 	i, found := slices.BinarySearchFunc(f.controllers, name, func(t *tally, name string) int { return strings.Compare(t.name, name) })
 	if !found {
 		f.controllers = slices.Insert(f.controllers, i, &tally{name: name})
@@ -184,7 +216,7 @@ func (f *feed) of(name string) *tally {
 var depth = regexp.MustCompile(`^workqueue_depth\{.*name="([^"]+)".*\} ([0-9.e+]+)$`)
 
 // readQueues reads the depths of the queues.
-func (f *feed) readQueues(body io.Reader) error {
+func (f *Feed) readQueues(body io.Reader) error {
 	depths := map[string]int{}
 	text := bufio.NewScanner(body)
 	text.Buffer(nil, 1<<20)
@@ -211,8 +243,8 @@ func (f *feed) readQueues(body io.Reader) error {
 	return text.Err()
 }
 
-// rows are the lines of the table, with who made the changes that were the last causes.
-func (f *feed) rows(author func(trace.Cause) string) []screen.Row {
+// Rows are the lines of the table, with who made the changes that were the last causes.
+func (f *Feed) Rows(author func(trace.Cause) string) []screen.Row {
 	rows, causes := f.counts()
 	for i := range rows {
 		if by := author(causes[i]); by != "" {
@@ -222,7 +254,7 @@ func (f *feed) rows(author func(trace.Cause) string) []screen.Row {
 	return rows
 }
 
-func (f *feed) counts() (out []screen.Row, causes []trace.Cause) {
+func (f *Feed) counts() (out []screen.Row, causes []trace.Cause) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, t := range f.controllers {
@@ -249,8 +281,8 @@ func causeOf(c trace.Cause) string {
 	return c.Type.String() + " " + c.Object.String()
 }
 
-// latest are the last reconciles of the object that was reconciled last, and of no other.
-func (f *feed) latest() (about string, lines []string) {
+// Latest are the last reconciles of the object that was reconciled last, and of no other.
+func (f *Feed) Latest() (about string, lines []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.records) == 0 {
@@ -265,8 +297,8 @@ func (f *feed) latest() (about string, lines []string) {
 	return last.Object.String(), lines
 }
 
-// failures are, by object, the errors with which the last attempts ended.
-func (f *feed) failures() []string {
+// Failures are, by object, the errors with which the last attempts ended.
+func (f *Feed) Failures() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	type subject struct {
