@@ -110,9 +110,13 @@ type Options struct {
 	// Plane adjusts the control plane. Unless its field Disable is set, namespaces
 	// have no ConfigMap kube-root-ca.crt.
 	Plane controlplane.Options
-	// Timeout of every wait. Default 30 s.
+	// Timeout of every wait. Default 30 s. [TimeoutVariable] goes before it.
 	Timeout time.Duration
 }
+
+// TimeoutVariable is the environment variable with the timeout of every wait, such as 1h,
+// in place of those of [Options]: for tests that a debugger holds up.
+const TimeoutVariable = "STEERTEST_TIMEOUT"
 
 // Workloads is the option for a simulated cluster. Pods become ready, and those
 // of Jobs complete, unless an outcome says otherwise; the first that selects a
@@ -162,14 +166,15 @@ type Env struct {
 // New starts a control plane and, if asked, an operator. Both end with the test.
 func New(t testing.TB, o Options) *Env {
 	t.Helper()
-	if o.Timeout == 0 {
-		o.Timeout = 30 * time.Second
+	timeout, err := timeoutOf(o.Timeout, os.Getenv(TimeoutVariable))
+	if err != nil {
+		t.Fatalf("steertest: %v", err)
 	}
 	o = o.withOperator(t)
 	if o.Workloads != nil {
 		o.Plane.Workloads = o.Workloads
 	}
-	e := &Env{TB: t, Namespace: metav1.NamespaceDefault, timeout: o.Timeout, options: o, manual: o.Plane.ManualControllers}
+	e := &Env{TB: t, Namespace: metav1.NamespaceDefault, timeout: timeout, options: o, manual: o.Plane.ManualControllers}
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	e.ctx = ctx
@@ -200,6 +205,18 @@ func New(t testing.TB, o Options) *Env {
 		e.StartOperator()
 	}
 	return e
+}
+
+// timeoutOf is the timeout of waits, of the option and the environment variable.
+func timeoutOf(option time.Duration, variable string) (time.Duration, error) {
+	if variable == "" {
+		return cmp.Or(option, 30*time.Second), nil
+	}
+	timeout, err := time.ParseDuration(variable)
+	if err != nil || timeout <= 0 {
+		return 0, fmt.Errorf("%s is %q: give a duration, such as 1h", TimeoutVariable, variable)
+	}
+	return timeout, nil
 }
 
 // withOperator completes the operator and derives the scheme of it.
