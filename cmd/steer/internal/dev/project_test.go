@@ -191,7 +191,7 @@ func TestDevRunsTheOperatorAnewOnEverySave(t *testing.T) {
 	d.save(code, "resources=guestbooks/status,verbs=patch", "resources=guestbooks/status,verbs=get")
 	d.await("the operator runs")
 	d.save(code, "edited once", "edited twice")
-	d.await("may not patch guestbooks/status (webapp.example.com); add the marker at internal/controller/guestbook_controller.go:18: " +
+	d.await("may not patch guestbooks/status (webapp.example.com); add the marker at internal/controller/guestbook_controller.go:22: " +
 		"// +kubebuilder:rbac:groups=webapp.example.com,resources=guestbooks/status,verbs=patch")
 	d.save(code, "resources=guestbooks/status,verbs=get", "resources=guestbooks/status,verbs=patch")
 	d.await("the operator runs")

@@ -102,7 +102,7 @@ func TestLintAndTestReportDriftRightsAndBreakingChanges(t *testing.T) {
 	for _, line := range []string{
 		"guestbooks.yaml:1: it is not what the types and markers say; run: go tool steer generate",
 		"config/rbac/role.yaml:1: it is not what the types and markers say; run: go tool steer generate",
-		"guestbook_controller.go:18: the code declares to need watch guestbooks (webapp.example.com); add // +kubebuilder:rbac:",
+		"guestbook_controller.go:22: the code declares to need watch guestbooks (webapp.example.com); add // +kubebuilder:rbac:",
 		"api/v1/guestbook_types.go:6: guestbooks.webapp.example.com v1 spec.foo: the field is removed: it is pruned",
 		"api/v1/guestbook_types.go:17: guestbooks.webapp.example.com v1 status.observedGeneration: minimum",
 	} {
@@ -110,7 +110,7 @@ func TestLintAndTestReportDriftRightsAndBreakingChanges(t *testing.T) {
 			t.Errorf("%q is not reported:\n%s", line, problems)
 		}
 	}
-	if !strings.Contains(notes, "guestbook_controller.go:15: no test used delete guestbooks (webapp.example.com)") {
+	if !strings.Contains(notes, "guestbook_controller.go:19: no test used delete guestbooks (webapp.example.com)") {
 		t.Errorf("what no test used is not noted:\n%s", notes)
 	}
 	if problems, _, _ := lint("", true); !strings.Contains(problems, "no test used delete") || strings.Contains(problems, "spec.foo") {
