@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/auth"
@@ -62,7 +63,7 @@ func validate(_ context.Context, note, old *Note) field.ErrorList {
 }
 
 // The smallest server: one kind from a Go type, with defaults, rules in CEL and in Go,
-// columns, a short name, field selectors, watches and OpenAPI.
+// a column, a short name, field selectors, watches, tables and OpenAPI.
 func Example() {
 	server, err := apiserver.New(apiserver.Options{
 		Store:      storage.NewMemory(storage.MemoryOptions{}),
@@ -84,16 +85,55 @@ func Example() {
 	send(server, "PATCH", "/milk", `{"spec": {"colour": "red", "text": "buy milk and bread"}}`)
 	send(server, "PATCH", "/milk", `{"spec": {"text": "buy"}}`)
 	send(server, "GET", "?fieldSelector=spec.colour%3Dyellow", "")
+
+	var event struct {
+		Type   string
+		Object Note
+	}
+	read(server, path+"?watch=true", "application/json", &event) // its first event
+	fmt.Println("watch:", event.Type, event.Object.Name, event.Object.Spec.Text)
+	var table metav1.Table
+	read(server, path, "application/json;as=Table;g=meta.k8s.io;v=v1", &table) // as kubectl asks
+	fmt.Println("table:", table.ColumnDefinitions[0].Name, table.ColumnDefinitions[1].Name, table.Rows[0].Cells)
+	var described struct {
+		Components struct{ Schemas map[string]spec.Schema }
+	}
+	read(server, "/openapi/v3/apis/example.com/v1", "application/json", &described)
+	colour := described.Components.Schemas["com.example.v1.Note"].Properties["spec"].Properties["colour"]
+	fmt.Println("OpenAPI: a colour is a", colour.Type, "and by default", colour.Default)
 	// Output:
 	// 201 milk {Text:buy milk Colour:yellow}
 	// 422 Note.example.com "milk" is invalid: spec: Invalid value: red notes are short
 	// 422 Note.example.com "milk" is invalid: spec.text: Forbidden: notes only grow
 	// 200 milk {Text:buy milk Colour:yellow}
+	// watch: ADDED milk buy milk
+	// table: Name Text [milk buy milk]
+	// OpenAPI: a colour is a [string] and by default yellow
+}
+
+// path of the notes.
+const path = "/apis/example.com/v1/namespaces/default/notes"
+
+// read decodes the first JSON value of an answer.
+func read(server *apiserver.Server, path, accept string, into any) {
+	r, err := http.NewRequest(http.MethodGet, "https://in-process"+path, http.NoBody)
+	if err != nil {
+		log.Fatal(err)
+	}
+	r.Header.Set("Accept", accept)
+	answer, err := server.RoundTripper(&auth.User{Name: "ann"}).RoundTrip(r)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if err := json.NewDecoder(answer.Body).Decode(into); err != nil {
+		log.Fatal(err)
+	}
 }
 
 // send sends a request for notes and prints the notes in the answer, or the error.
-func send(server *apiserver.Server, method, path, body string) {
-	r, err := http.NewRequest(method, "https://in-process/apis/example.com/v1/namespaces/default/notes"+path, strings.NewReader(body))
+func send(server *apiserver.Server, method, below, body string) {
+	r, err := http.NewRequest(method, "https://in-process"+path+below, strings.NewReader(body))
 	if err != nil {
 		log.Fatal(err)
 	}
