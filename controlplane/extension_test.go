@@ -52,7 +52,7 @@ metadata: {name: notes}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Ro
 	ctx, cancel := context.WithCancel(t.Context())
 	running, ended := context.WithCancelCause(t.Context())
 	go func() {
-		ended(extension.Run(ctx, []string{"--standalone"}, extension.Server{
+		ended(extension.Run(ctx, nil, extension.Server{
 			Name: "notes",
 			Kinds: func(context.Context) ([]extension.Kind, error) {
 				return []extension.Kind{custom.Kind[*unstructured.Unstructured]{Definition: []byte(noteDefinition)}}, nil

@@ -79,8 +79,8 @@ type Server struct {
 	Background func(ctx context.Context, loopback *rest.Config) error
 	// Flags registers flags of the author's own beside the standard ones. nil: none.
 	Flags func(*flag.FlagSet)
-	// Configure changes the options after flags and environment have been read. nil:
-	// nothing is changed.
+	// Configure changes the options after flags and environment have been read. It may name
+	// the cluster, as tests do: there need be no kubeconfig then. nil: nothing is changed.
 	Configure func(*Options)
 }
 
@@ -111,12 +111,20 @@ func Run(ctx context.Context, args []string, s Server) error {
 	if s.Name == "" || s.Kinds == nil {
 		return errors.New("extension: Server.Name and Server.Kinds are required")
 	}
-	o, err := parse(args, s)
+	o, alone, err := parse(args, s)
 	if err != nil {
 		return err
 	}
+	var none error
+	if !alone {
+		o.Cluster, none = clusterOf(o.Kubeconfig)
+		o.Kubeconfig = ""
+	}
 	if s.Configure != nil {
 		s.Configure(&o)
+	}
+	if o.Cluster == nil && none != nil {
+		return none
 	}
 	return serve(ctx, s, o.withDefaults(s.Name))
 }

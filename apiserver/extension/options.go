@@ -103,10 +103,10 @@ func ownNamespace() string {
 	return strings.TrimSpace(string(text))
 }
 
-// parse reads the standard flags and the author's own.
-func parse(args []string, s Server) (o Options, err error) {
+// parse reads the standard flags and the author's own. Options.Kubeconfig is the file to
+// write if the server stands alone, otherwise that of the cluster.
+func parse(args []string, s Server) (o Options, alone bool, err error) {
 	var kubeconfig, write string
-	var alone bool
 	set := flag.NewFlagSet(s.Name, flag.ContinueOnError)
 	set.StringVar(&kubeconfig, "kubeconfig", "", "`file` that names the cluster; default $KUBECONFIG, the cluster this runs in")
 	set.BoolVar(&alone, "standalone", false, "belong to no cluster: users have the token in the file of --write-kubeconfig")
@@ -124,23 +124,23 @@ func parse(args []string, s Server) (o Options, err error) {
 	}
 	if err := set.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
-			return o, err
+			return o, alone, err
 		}
-		return o, fmt.Errorf("%w: %w; see --help", ErrUsage, err)
+		return o, alone, fmt.Errorf("%w: %w; see --help", ErrUsage, err)
 	}
 	switch {
 	case set.NArg() > 0:
-		return o, fmt.Errorf("%w: unexpected argument %q; see --help", ErrUsage, set.Arg(0))
+		return o, alone, fmt.Errorf("%w: unexpected argument %q; see --help", ErrUsage, set.Arg(0))
 	case alone && kubeconfig != "":
-		return o, fmt.Errorf("%w: --standalone belongs to no cluster: leave out --kubeconfig", ErrUsage)
+		return o, alone, fmt.Errorf("%w: --standalone belongs to no cluster: leave out --kubeconfig", ErrUsage)
 	case alone:
 		o.Kubeconfig = cmp.Or(write, s.Name+".kubeconfig")
-		return o, nil
+		return o, alone, nil
 	case write != "":
-		return o, fmt.Errorf("%w: --write-kubeconfig is for --standalone", ErrUsage)
+		return o, alone, fmt.Errorf("%w: --write-kubeconfig is for --standalone", ErrUsage)
 	}
-	o.Cluster, err = clusterOf(cmp.Or(kubeconfig, os.Getenv(clientcmd.RecommendedConfigPathEnvVar)))
-	return o, err
+	o.Kubeconfig = cmp.Or(kubeconfig, os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
+	return o, alone, nil
 }
 
 // clusterOf returns the cluster of a kubeconfig file, or the one that the process runs in.

@@ -77,7 +77,7 @@ func serve(t *testing.T, config *rest.Config) *cluster {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- extension.Run(ctx, []string{"--standalone"}, s) }()
+	go func() { ended <- extension.Run(ctx, nil, s) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
