@@ -19,6 +19,7 @@ import (
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/manifest"
 	"github.com/steer-dev/steer/cmd/steer/internal/cluster"
+	"github.com/steer-dev/steer/cmd/steer/internal/progress"
 	"github.com/steer-dev/steer/manager"
 	"github.com/steer-dev/steer/scaffold/deploy"
 	"github.com/steer-dev/steer/scaffold/project"
@@ -51,6 +52,8 @@ type remote struct {
 // onRemote installs what the operator needs and runs the loop while this process holds
 // the lease of the operator.
 func (l *loop) onRemote(ctx context.Context) error {
+	line := progress.Start(l.Errs, "asking context "+l.Remote.Context.Name)
+	defer line.Stop()
 	version, _, err := cluster.Version(ctx, l.Remote.Context.Config)
 	if err != nil {
 		return fmt.Errorf("dev: context %s: the API server cannot be reached: %w", l.Remote.Context.Name, err)
@@ -76,6 +79,7 @@ func (l *loop) onRemote(ctx context.Context) error {
 			return fmt.Errorf("dev: %w", err)
 		}
 	}
+	line.Stop()
 	fmt.Fprintf(l.Errs, "steer: context %s, %s, Kubernetes %s\n", t.at.Name, t.at.Config.Host, strings.TrimPrefix(version, "v"))
 	if err := l.generate(ctx); err != nil {
 		l.problems(err)
@@ -177,7 +181,9 @@ func (t *remote) install(ctx context.Context, confirm func(ctx context.Context, 
 	if err != nil {
 		return err
 	}
+	line := progress.Start(t.Errs, "comparing with context "+t.at.Name)
 	plan, err := cluster.Examine(ctx, t.client, objects)
+	line.Stop()
 	if err != nil {
 		return fmt.Errorf("dev: %w", err)
 	}
@@ -190,6 +196,8 @@ func (t *remote) install(ctx context.Context, confirm func(ctx context.Context, 
 			return err
 		}
 	}
+	line = progress.Start(t.Errs, "applying to context "+t.at.Name)
+	defer line.Stop()
 	if err := plan.Apply(ctx, t.client); err != nil {
 		return fmt.Errorf("dev: %w", err)
 	}

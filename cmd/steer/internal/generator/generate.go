@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/steer-dev/steer/cmd/steer/internal/command"
+	"github.com/steer-dev/steer/cmd/steer/internal/progress"
 	"github.com/steer-dev/steer/generate"
 )
 
@@ -56,7 +57,12 @@ kubebuilder projects have. Files are replaced only when they change, all or none
   steer generate crd object paths=./api/... output:crd:dir=manifests
   steer generate --check`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return flags.run(cmd.Context(), args, generate.Steer, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			if flags.watch { // which waits most of its time
+				return flags.run(cmd.Context(), args, generate.Steer, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			}
+			line := progress.Start(cmd.ErrOrStderr(), "reading types and markers")
+			defer line.Stop()
+			return flags.run(cmd.Context(), args, generate.Steer, line.Writer(cmd.OutOrStdout()), line.Writer(cmd.ErrOrStderr()))
 		},
 	}
 	f := cmd.Flags()

@@ -17,6 +17,7 @@ import (
 
 	"github.com/steer-dev/steer/cmd/steer/internal/cluster"
 	"github.com/steer-dev/steer/cmd/steer/internal/command"
+	"github.com/steer-dev/steer/cmd/steer/internal/progress"
 )
 
 const (
@@ -59,7 +60,9 @@ server of the kubeconfig, if there is one, with whether operators are for it.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := versions{Steer: command.Version(), Go: runtime.Version(), Kubernetes: fmt.Sprint("1.", command.KubernetesMinor)}
 			if !own {
+				line := progress.Start(cmd.ErrOrStderr(), "asking the server")
 				v.Server = askServer(cmd.Context(), kubeconfig)
+				line.Stop()
 			}
 			return printAs(cmd.OutOrStdout(), output, v, v.text)
 		},

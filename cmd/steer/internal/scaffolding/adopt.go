@@ -95,14 +95,16 @@ func concludeAdoption(cmd *cobra.Command, result *adopt.Result, err error) error
 }
 
 func printReport(cmd *cobra.Command, o adopt.Options, measure bool) error {
+	line := progress.Start(cmd.ErrOrStderr(), "reading the project")
 	report, err := adopt.Examine(cmd.Context(), o)
+	line.Stop()
 	if err != nil {
 		return adoptionError(err)
 	}
 	if _, err := fmt.Fprint(cmd.OutOrStdout(), report.Text()); err != nil || !measure {
 		return err
 	}
-	line := progress.Start(cmd.ErrOrStderr(), "measuring in a copy of the project")
+	line = progress.Start(cmd.ErrOrStderr(), "measuring in a copy of the project")
 	errs := line.Writer(cmd.ErrOrStderr())
 	times, err := adopt.Measure(cmd.Context(), o, func(step string) { fmt.Fprintln(errs, "steer: "+step) })
 	line.Stop()
