@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -36,8 +35,9 @@ func (b *bench) steer(ctx context.Context) (Result, error) {
 	err := r.commands(ctx, "steer init --domain example.com", "go tool steer create api "+kind)
 	if err == nil {
 		err = r.until(ctx, "go tool steer dev", func() (bool, error) {
-			return ready(ctx, filepath.Join(r.dir, ".steer", "kubeconfig")), nil
-		})
+			status, _ := condition(ctx, filepath.Join(r.dir, ".steer", "kubeconfig"))
+			return status == "True", nil
+		}, func() error { return r.save(ctx) })
 	}
 	if err == nil {
 		err = r.count(ctx, "go tool steer create webhook "+kind+" --defaulting --programmatic-validation")
@@ -74,7 +74,7 @@ func (b *bench) kubebuilder(ctx context.Context, tool string) (Result, error) {
 		err = r.commands(ctx, "make install", "kubectl apply -k config/samples")
 	}
 	if err == nil {
-		err = r.until(ctx, "make run", reconciled)
+		err = r.until(ctx, "make run", reconciled, func() error { return nil })
 	}
 	if err == nil {
 		err = r.count(ctx, tool+" create webhook "+kind+" --defaulting --programmatic-validation")
@@ -168,8 +168,9 @@ func (r *runner) commands(ctx context.Context, lines ...string) error {
 	return nil
 }
 
-// until runs a command that does not end until something has happened, and ends it.
-func (r *runner) until(ctx context.Context, line string, happened func() (bool, error)) error {
+// until runs a command that does not end until something has happened, does something
+// else meanwhile, which does not count, and ends it.
+func (r *runner) until(ctx context.Context, line string, happened func() (bool, error), meanwhile func() error) error {
 	fmt.Fprintf(r.Log, "%s $ %s\n", r.result.Tool, line)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -185,6 +186,9 @@ func (r *runner) until(ctx context.Context, line string, happened func() (bool, 
 	}
 	err = poll(ctx, longest, happened)
 	took := time.Since(start)
+	if err == nil {
+		err = meanwhile()
+	}
 	cancel()
 	_ = cmd.Wait() // with the signal that cancel sends
 	if err != nil {
@@ -223,37 +227,72 @@ func (r *runner) count(ctx context.Context, webhooks string) (err error) {
 	return err
 }
 
-// ready reports whether the sample has the condition Ready: the reconciler has written it.
-// A control plane that does not answer yet is not ready.
-func ready(ctx context.Context, kubeconfig string) bool {
+// saves is how often the reconciler is saved.
+const saves = 10
+
+// save saves the reconciler with another message of its condition, again and again, while
+// steer dev runs, and measures how long it takes until the sample has the message.
+func (r *runner) save(ctx context.Context) error {
+	file := filepath.Join(r.dir, "internal", "controller", "guestbook_controller.go")
+	code, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	const message = "the cluster is as the spec says"
+	if strings.Count(string(code), message) != 1 {
+		return fmt.Errorf("%s has not %q once", file, message)
+	}
+	for n := range saves {
+		now := fmt.Sprint("save ", n)
+		start := time.Now()
+		if err := os.WriteFile(file, []byte(strings.Replace(string(code), message, now, 1)), 0o644); err != nil {
+			return err
+		}
+		if err := poll(ctx, time.Minute, func() (bool, error) {
+			_, said := condition(ctx, filepath.Join(r.dir, ".steer", "kubeconfig"))
+			return said == now, nil
+		}); err != nil {
+			return fmt.Errorf("%s: %w", now, err)
+		}
+		r.result.Saves = append(r.result.Saves, time.Since(start))
+	}
+	return os.WriteFile(file, code, 0o644)
+}
+
+// condition is the condition Ready of the sample, which the reconciler has written; empty
+// where a control plane does not answer yet.
+func condition(ctx context.Context, kubeconfig string) (status, message string) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
-		return false
+		return "", ""
 	}
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return false
+		return "", ""
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+"/apis/webapp.example.com/v1/namespaces/default/guestbooks/guestbook-sample", http.NoBody)
 	if err != nil {
-		return false
+		return "", ""
 	}
 	answer, err := client.Do(request)
 	if err != nil {
-		return false
+		return "", ""
 	}
 	defer answer.Body.Close()
 	var sample struct {
 		Status struct {
-			Conditions []struct{ Type, Status string }
+			Conditions []struct{ Type, Status, Message string }
 		}
 	}
 	if err := json.NewDecoder(answer.Body).Decode(&sample); err != nil {
-		return false
+		return "", ""
 	}
-	return slices.ContainsFunc(sample.Status.Conditions, func(c struct{ Type, Status string }) bool {
-		return c.Type == "Ready" && c.Status == "True"
-	})
+	for _, c := range sample.Status.Conditions {
+		if c.Type == "Ready" {
+			return c.Status, c.Message
+		}
+	}
+	return "", ""
 }
 
 // poll asks until it is so.

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -40,6 +41,8 @@ type Options struct {
 type Result struct {
 	Tool  string
 	Steps []Step
+	// Saves are the times from a save of the reconciler until it had reconciled the sample.
+	Saves []time.Duration
 	// Alone are the files of an API and its controller that the author owns, WithWebhooks
 	// those after a defaulting and a validating webhook were added.
 	Alone, WithWebhooks Size
@@ -148,6 +151,11 @@ func printResults(out io.Writer, results []Result, cold bool) {
 				continue
 			}
 			fmt.Fprintf(out, "%7.1f s $ %s\n", s.Took.Seconds(), s.Command)
+		}
+		if len(r.Saves) > 0 {
+			times := slices.Sorted(slices.Values(r.Saves))
+			fmt.Fprintf(out, "%7.1f s from a save to the next reconcile: the median of %d, from %.1f to %.1f s\n",
+				times[len(times)/2].Seconds(), len(times), times[0].Seconds(), times[len(times)-1].Seconds())
 		}
 		fmt.Fprintln(out)
 	}

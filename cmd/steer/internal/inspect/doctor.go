@@ -33,7 +33,7 @@ import (
 	"github.com/steer-dev/steer/scaffold/project"
 )
 
-// minimalGo is the oldest Go that builds Steer.
+// minimalGo is the oldest Go that builds Steer, that of its go.mod.
 const minimalGo = "go1.26.0"
 
 // lowSpace and noSpace are bytes free on a disk that are few and too few.
@@ -140,12 +140,18 @@ func checkGo(ctx context.Context, dir string) finding {
 	goEnv := exec.CommandContext(ctx, "go", "env", "GOVERSION")
 	goEnv.Dir = dir
 	out, err := goEnv.Output()
-	is := strings.TrimSpace(string(out))
-	switch {
-	case err != nil:
+	if err != nil {
 		return finding{"go", failure, "the go command cannot be run: " + err.Error() + "; install Go from https://go.dev/dl", ""}
-	case goversion.Compare(is, minimalGo) < 0:
-		return finding{"go", failure, fmt.Sprintf("%s is too old: %s or newer is needed", is, minimalGo), "go get go@1.26.0"}
+	}
+	return checkGoVersion(strings.TrimSpace(string(out)))
+}
+
+// checkGoVersion looks at a version such as go1.26.1, or devel go1.27-1a2b3c of a Go that
+// was built from its sources.
+func checkGoVersion(is string) finding {
+	version, _, _ := strings.Cut(strings.TrimPrefix(is, "devel "), " ")
+	if goversion.Compare(version, minimalGo) < 0 {
+		return finding{"go", failure, fmt.Sprintf("%s is too old: %s or newer is needed", is, minimalGo), "go get " + strings.Replace(minimalGo, "go", "go@", 1)}
 	}
 	return finding{"go", fine, is, ""}
 }

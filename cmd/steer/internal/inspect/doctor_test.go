@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"golang.org/x/mod/modfile"
+
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/manifest"
 	"github.com/steer-dev/steer/cmd/steer/internal/command"
@@ -183,5 +185,25 @@ func TestDoctorSaysWhichPortsAreInUse(t *testing.T) {
 	}
 	if found[5].Status != failure {
 		t.Errorf("a kubeconfig that is not there: %+v", found[5])
+	}
+}
+
+func TestGoIsAtLeastThatOfSteer(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mod, err := modfile.ParseLax("go.mod", text, nil)
+	if err != nil || "go"+mod.Go.Version != minimalGo {
+		t.Errorf("Steer is built with Go %s, and %s is asked for (%v)", mod.Go.Version, minimalGo, err)
+	}
+	for version, want := range map[string]string{
+		"go1.25.9": failure, "devel go1.25-1a2b3c Mon Jan 2": failure, "": failure,
+		minimalGo: fine, "go1.26.1 X:jsonv2": fine, "devel go1.27-1a2b3c Mon Jan 2 15:04:05": fine,
+	} {
+		if got := checkGoVersion(version); got.Status != want {
+			t.Errorf("%q: %+v, want %s", version, got, want)
+		}
 	}
 }
