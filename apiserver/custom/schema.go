@@ -19,6 +19,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/steer-dev/steer/apiserver/apply"
+	"github.com/steer-dev/steer/apiserver/custom/internal/quick"
 )
 
 // Schemas remembers compiled schemas by their content, so that control planes
@@ -53,7 +54,7 @@ type Schema struct {
 	openapi    func() *spec.Schema
 	validators func() (*validators, error)
 	features   func() features
-	defaulted  func() *defaulted
+	defaulted  func() *quick.Defaulted
 }
 
 // features tells which parts of a schema some objects have to be walked for.
@@ -63,7 +64,7 @@ type features struct{ embeds, defaults, lists bool }
 type validators struct {
 	object validation.SchemaValidator
 	// quickObject and quickStatus spare most objects the validators above.
-	quickObject, quickStatus *quickSchema
+	quickObject, quickStatus *quick.Schema
 	// status checks the value of the status field; nil when it has no schema.
 	status validation.SchemaValidator
 }
@@ -173,12 +174,12 @@ func (s *Schema) findFeatures() features {
 	return found
 }
 
-func (s *Schema) buildDefaulted() *defaulted {
+func (s *Schema) buildDefaulted() *quick.Defaulted {
 	structural, err := s.structural()
 	if err != nil {
 		return nil
 	}
-	return newDefaulted(structural, true)
+	return quick.NewDefaulted(structural, true)
 }
 
 // OpenAPI returns the schema as OpenAPI v3 has it, nil without one. It is
@@ -206,14 +207,14 @@ func (s *Schema) buildValidators() (*validators, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &validators{object: object, quickObject: newQuickSchema(objectSchema)}
+	v := &validators{object: object, quickObject: quick.New(objectSchema)}
 	if s.props != nil {
 		if status, ok := s.props.Properties["status"]; ok {
 			var statusSchema *spec.Schema
 			if v.status, statusSchema, err = validation.NewSchemaValidator(&status); err != nil {
 				return nil, err
 			}
-			v.quickStatus = newQuickSchema(statusSchema)
+			v.quickStatus = quick.New(statusSchema)
 		}
 	}
 	return v, nil

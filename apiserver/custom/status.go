@@ -56,7 +56,7 @@ func (s statusStrategy) validateSchema(ctx context.Context, obj, old resource.Ob
 	accepted := true
 	if status, ok := content["status"]; ok && v.status != nil {
 		raw, ok := resource.EncodeValue(status)
-		accepted = ok && v.quickStatus.accepts(raw)
+		accepted = ok && v.quickStatus.Accepts(raw)
 	}
 	if accepted && s.simple() {
 		return nil

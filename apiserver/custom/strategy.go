@@ -87,7 +87,7 @@ func (s *strategy) coerce(content map[string]any, defaults bool) ([]string, erro
 	metadata, hasMeta := content["metadata"].(map[string]any)
 	canonical := hasMeta && canonicalMeta(metadata)
 	// The schema says nothing of what claims to be of another kind; it is refused later.
-	unchanged := s.schema.defaulted().recognisesObject(content) || kind != s.kind.Kind || !strings.HasPrefix(apiVersion, s.kind.Group+"/")
+	unchanged := s.schema.defaulted().RecognisesObject(content) || kind != s.kind.Kind || !strings.HasPrefix(apiVersion, s.kind.Group+"/")
 	if (!canonical || !unchanged || s.schema.features().embeds) && resource.DecodeMembers(content) {
 		defer resource.EncodeMembers(content)
 	}
@@ -220,7 +220,7 @@ func (s *strategy) validateSchema(ctx context.Context, obj, old resource.Object)
 	var errs field.ErrorList
 	var before map[string]any
 	var correlated *common.CorrelatedObject
-	accepted := v.quickObject.acceptsContent(content)
+	accepted := v.quickObject.AcceptsContent(content)
 	if accepted && s.simple() {
 		return nil
 	}

@@ -1,7 +1,10 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package custom
+// Package quick recognises, without allocating, objects that need no work: those that
+// certainly satisfy a schema, and those that pruning and defaulting would leave as they are.
+// What it does not recognise is for the libraries to judge.
+package quick
 
 import (
 	"math"
@@ -15,18 +18,18 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
-// quickSchema recognises values that certainly satisfy a schema, without allocating.
+// Schema recognises values that certainly satisfy a schema, without allocating.
 // It never refuses: what it does not accept, the validators of the library judge
-// and explain. A nil quickSchema accepts nothing, so that a keyword which is not known
+// and explain. A nil Schema accepts nothing, so that a keyword which is not known
 // here costs time, never a check.
-type quickSchema struct {
+type Schema struct {
 	kind       string // a JSON type, "int-or-string", or empty for any value
 	nullable   bool
-	properties map[string]*quickSchema
+	properties map[string]*Schema
 	// additional is for members that are not in properties; open accepts all.
-	additional           *quickSchema
+	additional           *Schema
 	open                 bool
-	items                *quickSchema
+	items                *Schema
 	anyItems             bool
 	required             []string // in order
 	enum                 []string
@@ -39,13 +42,13 @@ type quickSchema struct {
 // exact bounds the integers that every number type holds exactly.
 const exact = 1 << 53
 
-// newQuickSchema returns nil for schemas with keywords that it does not know.
-func newQuickSchema(s *spec.Schema) *quickSchema {
+// New returns nil for schemas with keywords that it does not know.
+func New(s *spec.Schema) *Schema {
 	if s == nil || len(s.AllOf) > 0 || len(s.OneOf) > 0 || s.Not != nil || len(s.PatternProperties) > 0 || s.MultipleOf != nil ||
 		s.UniqueItems || s.ExclusiveMaximum || s.ExclusiveMinimum || s.AdditionalItems != nil || len(s.Dependencies) > 0 || s.Ref.String() != "" {
 		return nil
 	}
-	p := &quickSchema{nullable: s.Nullable, minimum: -exact, maximum: exact}
+	p := &Schema{nullable: s.Nullable, minimum: -exact, maximum: exact}
 	intOrString := len(s.Type) == 2 && s.Type[0] == "integer" && s.Type[1] == "string"
 	if len(s.AnyOf) > 0 && !(intOrString && isIntOrString(s.AnyOf)) {
 		return nil
@@ -72,7 +75,7 @@ func isIntOrString(anyOf []spec.Schema) bool {
 		return false
 	}
 	for i, want := range []string{"integer", "string"} {
-		if s := &anyOf[i]; len(s.Type) != 1 || s.Type[0] != want || newQuickSchema(s) == nil || !unconstrained(s) {
+		if s := &anyOf[i]; len(s.Type) != 1 || s.Type[0] != want || New(s) == nil || !unconstrained(s) {
 			return false
 		}
 	}
@@ -86,7 +89,7 @@ func unconstrained(s *spec.Schema) bool {
 }
 
 // constrain takes over what a schema says about values of its one type.
-func (p *quickSchema) constrain(s *spec.Schema) (known bool) {
+func (p *Schema) constrain(s *spec.Schema) (known bool) {
 	for _, value := range s.Enum {
 		text, ok := value.(string)
 		if !ok || p.kind != "string" {
@@ -117,7 +120,7 @@ func (p *quickSchema) constrain(s *spec.Schema) (known bool) {
 			p.anyItems = true
 			return true
 		}
-		p.items = newQuickSchema(s.Items.Schema)
+		p.items = New(s.Items.Schema)
 		return len(s.Items.Schemas) == 0
 	case "object":
 		return p.members(s)
@@ -126,7 +129,7 @@ func (p *quickSchema) constrain(s *spec.Schema) (known bool) {
 }
 
 // bound takes over the range of a number.
-func (p *quickSchema) bound(s *spec.Schema) (known bool) {
+func (p *Schema) bound(s *spec.Schema) (known bool) {
 	switch s.Format {
 	case "", "int64":
 	case "int32":
@@ -150,19 +153,19 @@ func (p *quickSchema) bound(s *spec.Schema) (known bool) {
 }
 
 // members takes over the fields of an object.
-func (p *quickSchema) members(s *spec.Schema) (known bool) {
+func (p *Schema) members(s *spec.Schema) (known bool) {
 	p.minLength, p.maxLength = s.MinProperties, s.MaxProperties
 	p.required = slices.Compact(slices.Sorted(slices.Values(s.Required)))
-	p.properties = make(map[string]*quickSchema, len(s.Properties))
+	p.properties = make(map[string]*Schema, len(s.Properties))
 	for name := range s.Properties {
 		property := s.Properties[name]
-		p.properties[name] = newQuickSchema(&property)
+		p.properties[name] = New(&property)
 	}
 	switch additional := s.AdditionalProperties; {
 	case additional == nil:
 		p.open = true
 	case additional.Schema != nil:
-		p.additional = newQuickSchema(additional.Schema)
+		p.additional = New(additional.Schema)
 		return additional.Allows
 	default:
 		p.open = additional.Allows
@@ -170,9 +173,9 @@ func (p *quickSchema) members(s *spec.Schema) (known bool) {
 	return true
 }
 
-// acceptsContent reports whether the content of an object certainly satisfies the schema.
+// AcceptsContent reports whether the content of an object certainly satisfies the schema.
 // Decoded members are encoded to be checked.
-func (p *quickSchema) acceptsContent(content map[string]any) bool {
+func (p *Schema) AcceptsContent(content map[string]any) bool {
 	if p == nil || p.kind != "" && p.kind != "object" || p.kind != "" && !p.acceptsLength(len(content)) {
 		return false
 	}
@@ -186,7 +189,7 @@ func (p *quickSchema) acceptsContent(content map[string]any) bool {
 		if !checked || property.acceptsAll(value) {
 			continue
 		}
-		if raw, ok := resource.EncodeValue(value); !ok || !property.accepts(raw) {
+		if raw, ok := resource.EncodeValue(value); !ok || !property.Accepts(raw) {
 			return false
 		}
 	}
@@ -195,7 +198,7 @@ func (p *quickSchema) acceptsContent(content map[string]any) bool {
 
 // acceptsAll reports whether a decoded string or object certainly satisfies the schema
 // because all do.
-func (p *quickSchema) acceptsAll(value any) bool {
+func (p *Schema) acceptsAll(value any) bool {
 	if p == nil || p.pattern != nil || p.enum != nil || p.format != "" || p.minLength != nil || p.maxLength != nil {
 		return false
 	}
@@ -210,7 +213,7 @@ func (p *quickSchema) acceptsAll(value any) bool {
 
 // member returns what a member of an object has to satisfy; checked is false if it may
 // be anything.
-func (p *quickSchema) member(name string) (property *quickSchema, checked bool) {
+func (p *Schema) member(name string) (property *Schema, checked bool) {
 	if p.kind == "" {
 		return nil, false
 	}
@@ -220,15 +223,15 @@ func (p *quickSchema) member(name string) (property *quickSchema, checked bool) 
 	return p.additional, !p.open
 }
 
-// accepts reports whether a value certainly satisfies the schema.
-func (p *quickSchema) accepts(value resource.RawValue) bool {
+// Accepts reports whether a value certainly satisfies the schema.
+func (p *Schema) Accepts(value resource.RawValue) bool {
 	r := value.Reader()
 	return p.take(&r)
 }
 
-// take is accepts for the value that a reader is at. It takes the value if it returns
+// take is Accepts for the value that a reader is at. It takes the value if it returns
 // true.
-func (p *quickSchema) take(r *resource.RawReader) bool {
+func (p *Schema) take(r *resource.RawReader) bool {
 	if p == nil {
 		return false
 	}
@@ -258,11 +261,11 @@ func (p *quickSchema) take(r *resource.RawReader) bool {
 	return p.takeNumber(r)
 }
 
-func (p *quickSchema) acceptsLength(n int) bool {
+func (p *Schema) acceptsLength(n int) bool {
 	return (p.minLength == nil || int64(n) >= *p.minLength) && (p.maxLength == nil || int64(n) <= *p.maxLength)
 }
 
-func (p *quickSchema) takeNumber(r *resource.RawReader) bool {
+func (p *Schema) takeNumber(r *resource.RawReader) bool {
 	whole, fraction, isFraction := r.Number()
 	switch {
 	case p.kind == "integer" && isFraction:
@@ -276,7 +279,7 @@ func (p *quickSchema) takeNumber(r *resource.RawReader) bool {
 	return p.kind == "int-or-string" && !isFraction
 }
 
-func (p *quickSchema) takeString(r *resource.RawReader) bool {
+func (p *Schema) takeString(r *resource.RawReader) bool {
 	if p.minLength == nil && p.maxLength == nil && p.enum == nil && p.pattern == nil && p.format == "" {
 		r.Skip()
 		return true
@@ -291,7 +294,7 @@ func (p *quickSchema) takeString(r *resource.RawReader) bool {
 	return p.format == "" || strfmt.Default.ContainsName(p.format) && strfmt.Default.Validates(p.format, v)
 }
 
-func (p *quickSchema) takeList(r *resource.RawReader) bool {
+func (p *Schema) takeList(r *resource.RawReader) bool {
 	n := 0
 	for ; r.Element(); n++ {
 		if p.anyItems {
@@ -303,7 +306,7 @@ func (p *quickSchema) takeList(r *resource.RawReader) bool {
 	return p.acceptsLength(n)
 }
 
-func (p *quickSchema) takeObject(r *resource.RawReader) bool {
+func (p *Schema) takeObject(r *resource.RawReader) bool {
 	n, required := 0, p.required
 	for name, ok := r.Member(); ok; name, ok = r.Member() {
 		n++

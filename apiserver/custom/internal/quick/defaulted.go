@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package custom
+package quick
 
 import (
 	"slices"
@@ -11,14 +11,14 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
-// defaulted recognises objects that pruning and defaulting would leave as they are: every
-// field is in the schema, none is null, and those with defaults are there. Like [quickSchema]
+// Defaulted recognises objects that pruning and defaulting would leave as they are: every
+// field is in the schema, none is null, and those with defaults are there. Like [Schema]
 // it allocates nothing and never refuses: what it does not recognise is walked by the
-// library, which prunes it and names what it dropped. A nil defaulted recognises scalars.
-type defaulted struct {
-	properties map[string]*defaulted
-	additional *defaulted
-	items      *defaulted
+// library, which prunes it and names what it dropped. A nil Defaulted recognises scalars.
+type Defaulted struct {
+	properties map[string]*Defaulted
+	additional *Defaulted
+	items      *Defaulted
 	defaults   []string // the properties that have one, in order
 	// others reports that fields which are not properties are covered by
 	// additional, open that they may be anything.
@@ -27,33 +27,35 @@ type defaulted struct {
 	opaque bool
 }
 
-func newDefaulted(s *schema.Structural, root bool) *defaulted {
+// NewDefaulted returns what recognises the values of a schema; root is set for that of whole
+// objects. nil for no schema.
+func NewDefaulted(s *schema.Structural, root bool) *Defaulted {
 	if s == nil {
 		return nil
 	}
-	t := &defaulted{open: s.XPreserveUnknownFields, opaque: s.XEmbeddedResource && !root}
+	t := &Defaulted{open: s.XPreserveUnknownFields, opaque: s.XEmbeddedResource && !root}
 	if t.opaque {
 		return t
 	}
-	t.properties = make(map[string]*defaulted, len(s.Properties))
+	t.properties = make(map[string]*Defaulted, len(s.Properties))
 	for name := range s.Properties {
 		property := s.Properties[name]
-		t.properties[name] = newDefaulted(&property, false)
+		t.properties[name] = NewDefaulted(&property, false)
 		if property.Default.Object != nil {
 			t.defaults = append(t.defaults, name)
 		}
 	}
 	slices.Sort(t.defaults)
 	if s.AdditionalProperties != nil {
-		t.others, t.additional = true, newDefaulted(s.AdditionalProperties.Structural, false)
+		t.others, t.additional = true, NewDefaulted(s.AdditionalProperties.Structural, false)
 	}
-	t.items = newDefaulted(s.Items, false)
+	t.items = NewDefaulted(s.Items, false)
 	return t
 }
 
-// recognisesObject reports whether a whole object would be left as it is, its type
+// RecognisesObject reports whether a whole object would be left as it is, its type
 // and metadata aside.
-func (t *defaulted) recognisesObject(content map[string]any) bool {
+func (t *Defaulted) RecognisesObject(content map[string]any) bool {
 	if t == nil || t.others { // others are metadata as well
 		return false
 	}
@@ -78,7 +80,7 @@ func (t *defaulted) recognisesObject(content map[string]any) bool {
 	return true
 }
 
-func (t *defaulted) recognisesField(name string, r *resource.RawReader) bool {
+func (t *Defaulted) recognisesField(name string, r *resource.RawReader) bool {
 	property, known := t.properties[name]
 	switch {
 	case known:
@@ -92,7 +94,7 @@ func (t *defaulted) recognisesField(name string, r *resource.RawReader) bool {
 
 // recognises reports whether the value that the reader is at would be left as it is, and
 // takes it.
-func (t *defaulted) recognises(r *resource.RawReader) bool {
+func (t *Defaulted) recognises(r *resource.RawReader) bool {
 	switch r.Kind() {
 	case 'n':
 		return false

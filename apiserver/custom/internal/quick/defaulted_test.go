@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package custom
+package quick
 
 import (
 	"encoding/json"
@@ -26,7 +26,7 @@ func TestNormalizeLeavesDefaultedObjectsUnchanged(t *testing.T) {
 	compared, left := 0, 0
 	for range 4000 {
 		structural := randomStructural(r, 3)
-		short := newDefaulted(structural, true)
+		short := NewDefaulted(structural, true)
 		for range 10 {
 			content := map[string]any{"apiVersion": "v1", "kind": "A", "metadata": map[string]any{"name": "x"}}
 			for range r.IntN(4) {
@@ -37,9 +37,9 @@ func TestNormalizeLeavesDefaultedObjectsUnchanged(t *testing.T) {
 			defaulting.PruneNonNullableNullsWithoutDefaults(pruned, structural)
 			defaulting.Default(pruned, structural)
 			same := cmp.Equal(pruned, content) && len(unknown) == 0
-			recognised := short.recognisesObject(content)
+			recognised := short.RecognisesObject(content)
 			resource.EncodeMembers(content)
-			if short.recognisesObject(content) != recognised {
+			if short.RecognisesObject(content) != recognised {
 				t.Fatalf("%#v: %v is recognised in one form only", structural, content)
 			}
 			resource.DecodeMembers(content)
