@@ -11,6 +11,7 @@ require (
 	k8s.io/component-base v0.36.3
 	k8s.io/kubernetes v1.36.3
 	k8s.io/metrics v0.36.3
+	k8s.io/sample-apiserver v0.36.3
 )
 
 require (
