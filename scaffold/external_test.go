@@ -52,8 +52,15 @@ func TestKindsOfOtherModulesPassTheirTests(t *testing.T) {
 	if text := now["internal/webhook/v1/certificate_webhook.go"]; !strings.HasPrefix(text, "/*\nAll rights") || strings.Count(text, "/certs/default") != 2 || strings.Count(text, "/validate-certs-example-org-v1-certificate") != 1 {
 		t.Errorf("the webhooks are\n%s", text)
 	}
+	// An object of the kind is reconciled, and its status is left to its own controller.
+	const test, sample = "internal/controller/certificate_controller_test.go", "config/samples/certificate.yaml"
+	write(t, dir, sample, "apiVersion: certs.example.org/v1\nkind: Certificate\nmetadata:\n  name: one\n")
+	write(t, dir, test, strings.Replace(now[test], "\tenv.ExpectNoWrites()", "\tenv.Apply(\""+sample+"\")\n\tenv.ExpectNoWrites()", 1))
 	program(t, dir, "go", "vet", "./...")
 	program(t, dir, "go", "test", "./...")
+	if err := os.RemoveAll(filepath.Join(dir, "config", "samples")); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := DeleteWebhook(t.Context(), DeleteOptions{Dir: dir, GVK: kind, Force: true}); err != nil {
 		t.Fatal(err)
 	}

@@ -153,7 +153,7 @@ func (pl places) values() values {
 		"name": pl.p.Name, "kind": pl.r.Kind, "lower": pl.lower(), "plural": pl.r.PluralName(), "version": pl.r.Version,
 		"apigroup": group, "rbacgroup": rbac, "alias": pl.r.Alias(), "path": pl.r.Path, "package": name,
 		"reconciler": pl.reconciler(), "sample": pl.sample, "resourcemarker": pl.resourceMarker(), "definitions": "",
-		"webhookname": pl.webhookName(), "crds": pl.crds(),
+		"webhookname": pl.webhookName(), "crds": pl.crds(), "result": pl.result(),
 	}
 }
 
@@ -163,6 +163,15 @@ func (pl places) crds() string {
 		return ""
 	}
 	return "\t\tCRDs: []string{" + strconv.Quote(project.ExternalCRDDir) + "},\n"
+}
+
+// result is how the controller of a kind that the project does not have ends: on one of another
+// module, the generation that was observed is for another controller to write.
+func (pl places) result() string {
+	if pl.r.External {
+		return "\treturn controller.Wait(), nil // Done would say in the status what its own controller has observed\n"
+	}
+	return "\treturn controller.Done(), nil\n"
 }
 
 // externalDefinition is the stand-in for the definition of a kind of another module.
