@@ -82,6 +82,7 @@ func (b *builder) authority(converted []string) {
 
 func (b *builder) service(name, port string, number, target int) {
 	service := b.namespaced("v1", "Service", b.name(name))
+	service["metadata"].(object)["labels"] = merge(b.labels(), b.selector())
 	service["spec"] = object{
 		"selector": b.selector(),
 		"ports":    []any{object{"name": port, "port": number, "protocol": "TCP", "targetPort": target}},
@@ -177,10 +178,12 @@ func (r Resources) object() object {
 	return out
 }
 
+// serviceMonitor has the operator scraped, and not the custom API server, whose Service
+// has a port of the same name.
 func (b *builder) serviceMonitor() {
 	monitor := b.namespaced("monitoring.coreos.com/v1", "ServiceMonitor", b.name("controller-manager-metrics-monitor"))
 	monitor["spec"] = object{
-		"selector": object{"matchLabels": b.labels()},
+		"selector": object{"matchLabels": b.selector()},
 		"endpoints": []any{object{
 			"path": "/metrics", "port": "https", "scheme": "https",
 			"bearerTokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token",

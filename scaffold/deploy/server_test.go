@@ -16,10 +16,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	manifests "github.com/steer-dev/steer/client/manifest"
 	"github.com/steer-dev/steer/scaffold"
 	"github.com/steer-dev/steer/scaffold/deploy"
 	"github.com/steer-dev/steer/scaffold/project"
@@ -146,5 +148,36 @@ func TestServersWithoutStorageHaveNoVolume(t *testing.T) {
 		if uses := strings.Contains(string(text), "--data-dir=/data"); claim != volume || uses != volume {
 			t.Errorf("%q: there is a claim: %t, it is used: %t", settings, claim, uses)
 		}
+	}
+}
+
+// TestOnlyTheOperatorIsScraped reads which Services the ServiceMonitor selects.
+func TestOnlyTheOperatorIsScraped(t *testing.T) {
+	t.Parallel()
+	dir := newServer(t)
+	if err := os.WriteFile(filepath.Join(dir, deploy.SettingsFile), []byte("serviceMonitor: true\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	objects, err := manifests.Read(manifest(t, dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(objects, func(o manifests.Object) bool { return o.GetKind() == "ServiceMonitor" })
+	if i < 0 {
+		t.Fatal("there is no ServiceMonitor")
+	}
+	wanted, _, err := unstructured.NestedStringMap(objects[i].Object, "spec", "selector", "matchLabels")
+	if err != nil || len(wanted) == 0 {
+		t.Fatalf("it selects %v, %v", wanted, err)
+	}
+	var scraped []string
+	for _, o := range objects {
+		ports, _, _ := unstructured.NestedSlice(o.Object, "spec", "ports")
+		if o.GetKind() == "Service" && labels.SelectorFromSet(wanted).Matches(labels.Set(o.GetLabels())) && ports[0].(map[string]any)["name"] == "https" {
+			scraped = append(scraped, o.GetName())
+		}
+	}
+	if !slices.Equal(scraped, []string{"guestbook-controller-manager-metrics-service"}) {
+		t.Errorf("it scrapes %v", scraped)
 	}
 }
