@@ -20,8 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
 
-	manifests "github.com/steer-dev/steer/client/manifest"
 	"github.com/steer-dev/steer/scaffold"
 	"github.com/steer-dev/steer/scaffold/deploy"
 	"github.com/steer-dev/steer/scaffold/project"
@@ -158,17 +158,24 @@ func TestOnlyTheOperatorIsScraped(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, deploy.SettingsFile), []byte("serviceMonitor: true\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	objects, err := manifests.Read(manifest(t, dir))
+	text, err := os.ReadFile(manifest(t, dir))
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := slices.IndexFunc(objects, func(o manifests.Object) bool { return o.GetKind() == "ServiceMonitor" })
-	if i < 0 {
-		t.Fatal("there is no ServiceMonitor")
+	var objects []*unstructured.Unstructured
+	var wanted map[string]string
+	for document := range deploy.Documents(text) {
+		o := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(document, &o.Object); err != nil {
+			t.Fatal(err)
+		}
+		objects = append(objects, o)
+		if o.GetKind() == "ServiceMonitor" {
+			wanted, _, _ = unstructured.NestedStringMap(o.Object, "spec", "selector", "matchLabels")
+		}
 	}
-	wanted, _, err := unstructured.NestedStringMap(objects[i].Object, "spec", "selector", "matchLabels")
-	if err != nil || len(wanted) == 0 {
-		t.Fatalf("it selects %v, %v", wanted, err)
+	if len(wanted) == 0 {
+		t.Fatal("there is no ServiceMonitor that selects")
 	}
 	var scraped []string
 	for _, o := range objects {
