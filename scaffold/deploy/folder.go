@@ -5,8 +5,6 @@ package deploy
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -136,16 +134,16 @@ func (f *Folder) Changes(report *project.Report) ([]generate.Change, error) {
 // decide is what a file becomes, given what it is and the hash of what was written last.
 func (f *Folder) decide(name string, now []byte, last string, next *record, report *project.Report) ([]byte, error) {
 	generated := f.Files[name]
-	fresh := generated != nil && hash(generated) != last
-	untouched := now == nil && last == "" || now != nil && hash(now) == last || same(now, generated)
+	fresh := generated != nil && transaction.Hash(generated) != last
+	untouched := now == nil && last == "" || now != nil && transaction.Hash(now) == last || same(now, generated)
 	if untouched || f.Force {
 		if generated != nil {
-			next.Files[name] = hash(generated)
+			next.Files[name] = transaction.Hash(generated)
 		}
 		return generated, nil
 	}
 	if merge := f.Merge[name]; merge != nil && now != nil && generated != nil {
-		next.Files[name] = hash(generated)
+		next.Files[name] = transaction.Hash(generated)
 		return merge(now, generated)
 	}
 	if last != "" && generated != nil {
@@ -171,9 +169,4 @@ func readIfThere(path string) ([]byte, error) {
 		return nil, nil
 	}
 	return text, err
-}
-
-func hash(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
 }

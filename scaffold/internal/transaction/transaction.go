@@ -151,7 +151,7 @@ func (t *Transaction) keep(change generate.Change) (undo, error) {
 	if err != nil {
 		return undo{}, err
 	}
-	entry := undo{Path: filepath.ToSlash(relative), After: []string{hash(change.After)}}
+	entry := undo{Path: filepath.ToSlash(relative), After: []string{Hash(change.After)}}
 	info, err := os.Stat(change.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return entry, nil
@@ -163,7 +163,7 @@ func (t *Transaction) keep(change generate.Change) (undo, error) {
 	if err != nil {
 		return undo{}, err
 	}
-	entry.Before, entry.Mode = strconv.Itoa(len(t.entries))+"-"+hash(before)[:8], info.Mode().Perm()
+	entry.Before, entry.Mode = strconv.Itoa(len(t.entries))+"-"+Hash(before)[:8], info.Mode().Perm()
 	return entry, t.Create(t.State(entry.Before), before, entry.Mode)
 }
 
@@ -241,7 +241,7 @@ func (t *Transaction) rollback() error {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		if !slices.Contains(entry.After, hash(now)) && !t.isBefore(entry, now) {
+		if !slices.Contains(entry.After, Hash(now)) && !t.isBefore(entry, now) {
 			return fmt.Errorf("an earlier run was interrupted, and %s was changed since: remove %s to keep all files as they are, or restore that one", entry.Path, t.State(""))
 		}
 	}
@@ -331,8 +331,8 @@ func (t *Transaction) do(change func() error) error {
 	return change()
 }
 
-// hash of a file's content; empty for none.
-func hash(data []byte) string {
+// Hash of a file's content; empty for none.
+func Hash(data []byte) string {
 	if data == nil {
 		return ""
 	}
