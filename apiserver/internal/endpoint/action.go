@@ -13,6 +13,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/apiserver/internal/objectmeta"
 	"github.com/steer-dev/steer/apiserver/internal/registry"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
@@ -31,7 +32,7 @@ func (h *Handler) action(ctx context.Context, w *exchange.Writer, req *Request) 
 	if err != nil {
 		return err
 	}
-	if err := registry.EnsureNamespace(&req.Request, in, body); err != nil {
+	if err := objectmeta.EnsureNamespace(&req.Request, in.Resource, body); err != nil {
 		return err
 	}
 	if sub.NewAnswer != nil && body.GetName() == "" {

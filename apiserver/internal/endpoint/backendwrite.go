@@ -17,6 +17,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/internal/genname"
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/apiserver/internal/objectmeta"
 	"github.com/steer-dev/steer/apiserver/internal/registry"
 	"github.com/steer-dev/steer/apiserver/resource"
 )
@@ -30,7 +31,7 @@ func (c *backendHandler) create(ctx context.Context, w *exchange.Writer, req *Re
 	if err != nil {
 		return err
 	}
-	if err := registry.EnsureNamespace(&req.Request, c.in, obj); err != nil {
+	if err := objectmeta.EnsureNamespace(&req.Request, c.in.Resource, obj); err != nil {
 		return err
 	}
 	wr := c.write(req, writeOptions(options.DryRun, options.FieldManager, options.FieldValidation))

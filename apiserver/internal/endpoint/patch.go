@@ -26,6 +26,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/body"
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/apiserver/internal/objectmeta"
 	"github.com/steer-dev/steer/apiserver/internal/registry"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/patch"
@@ -191,7 +192,7 @@ func (p *patcher) change(ctx context.Context, old resource.Object, rec *storage.
 	if old == nil && obj.GetUID() != "" {
 		return nil, apierrors.NewConflict(p.wr.Served.GroupResource(), p.wr.Request.Name, fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", obj.GetUID()))
 	}
-	if err := registry.EnsureNamespace(p.wr.Request, p.wr.Served, obj); err != nil {
+	if err := objectmeta.EnsureNamespace(p.wr.Request, p.wr.Served.Resource, obj); err != nil {
 		return nil, err
 	}
 	return obj, checkName(p.wr.Request, obj)
@@ -322,6 +323,18 @@ func (p *patcher) decode(doc map[string]any) (resource.Object, []error, error) {
 	return obj, findings, nil
 }
 
+// unknownFields returns the strict decoding errors for a document that is decoded as
+// another kind, which has none of its fields.
+func unknownFields(doc map[string]any) []error {
+	var out []error
+	for _, name := range slices.Sorted(maps.Keys(doc)) {
+		if name != "kind" && name != "apiVersion" {
+			out = append(out, fmt.Errorf("unknown field %q", name))
+		}
+	}
+	return out
+}
+
 // refuse returns the 422 for a patch whose result is not an object of the kind. The
 // message quotes the result before defaulting, or a strategic merge patch itself.
 func (p *patcher) refuse(original []byte, err error) error {
@@ -341,7 +354,7 @@ func (p *patcher) refuse(original []byte, err error) error {
 		if patchErr != nil {
 			return patchErr
 		}
-		raw, encodeErr := encodeForMessage(original, doc, patched)
+		raw, encodeErr := patch.Quote(original, doc, patched)
 		if encodeErr != nil {
 			return encodeErr
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/internal/body"
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/apiserver/internal/objectmeta"
 	"github.com/steer-dev/steer/apiserver/internal/registry"
 	"github.com/steer-dev/steer/apiserver/resource"
 )
@@ -77,13 +78,13 @@ func (p *updateBody) decode() (resource.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := registry.EnsureNamespace(&p.req.Request, p.in, obj); err != nil {
+	if err := objectmeta.EnsureNamespace(&p.req.Request, p.in.Resource, obj); err != nil {
 		return nil, err
 	}
 	if err := checkName(&p.req.Request, obj); err != nil {
 		return nil, err
 	}
-	registry.DedupOwnerReferences(&p.req.Request, obj)
+	objectmeta.DedupOwnerReferences(&p.req.Request, obj)
 	return obj, nil
 }
 

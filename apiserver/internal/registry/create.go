@@ -12,6 +12,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/internal/encodings"
 	"github.com/steer-dev/steer/apiserver/internal/genname"
+	"github.com/steer-dev/steer/apiserver/internal/objectmeta"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
@@ -38,13 +39,14 @@ func (wr *Write) createNew(ctx context.Context, obj resource.Object) (*storage.R
 // that it wants to have generated, and validates it.
 func (wr *Write) CompleteNew(ctx context.Context, obj resource.Object) error {
 	in := wr.Served
-	wr.g.fillSystemFields(obj)
+	obj.SetCreationTimestamp(now())
+	obj.SetUID(wr.g.identity.UID())
 	genname.Set(obj, wr.g.identity.Suffix)
-	if err := EnsureNamespace(wr.Request, in, obj); err != nil {
+	if err := objectmeta.EnsureNamespace(wr.Request, in.Resource, obj); err != nil {
 		return err // admission has changed it
 	}
 	wr.Strategy.Prepare(ctx, obj, nil)
-	if errs := in.validateNew(ctx, wr.Strategy, obj, wr.Ownership != nil); len(errs) > 0 {
+	if errs := objectmeta.ValidateNew(ctx, in.Resource, wr.Strategy, obj, wr.Ownership != nil); len(errs) > 0 {
 		return apierrors.NewInvalid(in.GroupKind(obj), obj.GetName(), errs)
 	}
 	for _, text := range wr.Strategy.Warnings(ctx, obj, nil) {
@@ -71,11 +73,11 @@ func TakeRevision(obj resource.Object) error {
 // PrepareCreate does what precedes the assignment of name and uid: managedFields and
 // admission.
 func (wr *Write) PrepareCreate(ctx context.Context, obj resource.Object) (resource.Object, error) {
-	wipeSystemFields(obj)
-	if err := EnsureNamespace(wr.Request, wr.Served, obj); err != nil {
+	objectmeta.Wipe(obj)
+	if err := objectmeta.EnsureNamespace(wr.Request, wr.Served.Resource, obj); err != nil {
 		return nil, err
 	}
-	dedupOwnerReferences(wr.Request, obj, duplicateOwners)
+	objectmeta.DedupOwnerReferences(wr.Request, obj)
 	if wr.Request.Name == "" {
 		wr.Request.Name = obj.GetName()
 	}
@@ -86,7 +88,7 @@ func (wr *Write) PrepareCreate(ctx context.Context, obj resource.Object) (resour
 	if obj, err = wr.Admit(ctx, obj, nil); err != nil {
 		return nil, err
 	}
-	dedupOwnerReferences(wr.Request, obj, duplicateAfter)
+	objectmeta.DedupAdmitted(wr.Request, obj)
 	return obj, nil
 }
 
@@ -107,8 +109,8 @@ func (wr *Write) PrepareApplied(ctx context.Context, obj resource.Object) (resou
 	if err != nil {
 		return nil, err
 	}
-	wipeSystemFields(obj)
-	dedupOwnerReferences(wr.Request, obj, duplicateAfter)
+	objectmeta.Wipe(obj)
+	objectmeta.DedupAdmitted(wr.Request, obj)
 	return obj, nil
 }
 

@@ -118,6 +118,9 @@ func (wr *Write) CheckDeletion(obj resource.Object, o *metav1.DeleteOptions) err
 	return nil
 }
 
+// now is the current time in whole seconds, as metadata has it.
+func now() metav1.Time { return metav1.NewTime(time.Now().Truncate(time.Second)) }
+
 // AdmitDeletion runs both passes of admission of the deletion of old. The items of a
 // deletecollection have no name there, as in kube-apiserver: they are old.
 func (wr *Write) AdmitDeletion(ctx context.Context, old resource.Object, o *metav1.DeleteOptions) error {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver/apply"
+	"github.com/steer-dev/steer/apiserver/internal/objectmeta"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
@@ -39,7 +40,7 @@ func (wr *Write) AdmitRevision(ctx context.Context, obj, old resource.Object) (r
 	if err != nil {
 		return nil, err
 	}
-	dedupOwnerReferences(wr.Request, obj, duplicateAfter)
+	objectmeta.DedupAdmitted(wr.Request, obj)
 	return obj, nil
 }
 
@@ -117,13 +118,13 @@ func (wr *Write) CompleteUpdate(ctx context.Context, obj, old resource.Object) e
 	if err := wr.checkRevision(obj, old); err != nil {
 		return err
 	}
-	if err := EnsureNamespace(wr.Request, in, obj); err != nil {
+	if err := objectmeta.EnsureNamespace(wr.Request, in.Resource, obj); err != nil {
 		return err
 	}
 	obj.SetGeneration(old.GetGeneration())
 	wr.Strategy.Prepare(ctx, obj, old)
-	keepSystemFields(obj, old)
-	errs := append(in.validateChangedMetadata(wr.Strategy, obj, old, wr.Ownership != nil), wr.Strategy.Validate(ctx, obj, old)...)
+	objectmeta.Keep(obj, old)
+	errs := append(objectmeta.ValidateChanged(in.Resource, wr.Strategy, obj, old, wr.Ownership != nil), wr.Strategy.Validate(ctx, obj, old)...)
 	if len(errs) > 0 {
 		return apierrors.NewInvalid(in.GroupKind(obj), obj.GetName(), errs)
 	}

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/steer-dev/steer/apiserver/internal/objectmeta"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
@@ -269,7 +270,7 @@ func TestWritesRemoveRepeatedOwnersWithAWarning(t *testing.T) {
 		rec, _, err = wr.Replace(t.Context(), func(ctx context.Context, old resource.Object, _ *storage.Record) (resource.Object, error) {
 			next := old.DeepCopyObject().(resource.Object)
 			next.SetOwnerReferences(slices.Clone(c.body))
-			DedupOwnerReferences(wr.Request, next)
+			objectmeta.DedupOwnerReferences(wr.Request, next)
 			return wr.PrepareUpdate(ctx, next, old)
 		})
 		check("update", wr, rec, err)

@@ -1,20 +1,18 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package endpoint
+package patch
 
 import (
 	"encoding/json"
-	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 )
 
-// encodeForMessage encodes a patched value for an error message. kube-apiserver quotes
+// Quote encodes a patched value for an error message. kube-apiserver quotes
 // unchanged parts as the stored JSON has them and encodes changed objects with sorted
 // keys; raw is the JSON that was decoded to was.
-func encodeForMessage(raw json.RawMessage, was, is any) (json.RawMessage, error) {
+func Quote(raw json.RawMessage, was, is any) (json.RawMessage, error) {
 	if reflect.DeepEqual(was, is) {
 		return raw, nil
 	}
@@ -30,7 +28,7 @@ func encodeForMessage(raw json.RawMessage, was, is any) (json.RawMessage, error)
 		}
 		out := make(map[string]json.RawMessage, len(is))
 		for name, value := range is {
-			member, err := encodeForMessage(members[name], before[name], value)
+			member, err := Quote(members[name], before[name], value)
 			if err != nil {
 				return nil, err
 			}
@@ -54,7 +52,7 @@ func encodeForMessage(raw json.RawMessage, was, is any) (json.RawMessage, error)
 			}
 			var err error
 			if at < len(before) {
-				out[i], err = encodeForMessage(elements[at], before[at], value)
+				out[i], err = Quote(elements[at], before[at], value)
 			} else {
 				out[i], err = json.Marshal(value)
 			}
@@ -65,16 +63,4 @@ func encodeForMessage(raw json.RawMessage, was, is any) (json.RawMessage, error)
 		return json.Marshal(out)
 	}
 	return json.Marshal(is)
-}
-
-// unknownFields returns the strict decoding errors for a document that is decoded as
-// another kind, which has none of its fields.
-func unknownFields(doc map[string]any) []error {
-	var out []error
-	for _, name := range slices.Sorted(maps.Keys(doc)) {
-		if name != "kind" && name != "apiVersion" {
-			out = append(out, fmt.Errorf("unknown field %q", name))
-		}
-	}
-	return out
 }

@@ -1,13 +1,15 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+// Package objectmeta has the rules of the metadata of objects: what clients cannot set or
+// change, and what is valid. It is a package because the rules stand by themselves: they need
+// no store.
+package objectmeta
 
 import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,8 +24,8 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
-// wipeSystemFields removes the fields that only the server sets.
-func wipeSystemFields(obj resource.Object) {
+// Wipe removes the fields that only the server sets.
+func Wipe(obj resource.Object) {
 	obj.SetCreationTimestamp(metav1.Time{})
 	obj.SetUID("")
 	obj.SetDeletionTimestamp(nil)
@@ -31,18 +33,9 @@ func wipeSystemFields(obj resource.Object) {
 	obj.SetSelfLink("")
 }
 
-// fillSystemFields sets uid and creationTimestamp of a new object.
-func (g *Registry) fillSystemFields(obj resource.Object) {
-	obj.SetCreationTimestamp(now())
-	obj.SetUID(g.identity.UID())
-}
-
-// now is the current time in whole seconds, as metadata has it.
-func now() metav1.Time { return metav1.NewTime(time.Now().Truncate(time.Second)) }
-
 // EnsureNamespace sets the namespace of an object to that of its request, or returns an
 // error if they differ.
-func EnsureNamespace(req *resource.Request, in *Served, obj resource.Object) error {
+func EnsureNamespace(req *resource.Request, in *resource.Resource, obj resource.Object) error {
 	namespace := req.Namespace
 	if !in.Namespaced {
 		namespace = ""
@@ -68,11 +61,13 @@ const (
 // DedupOwnerReferences removes repeated owner references of a request body, with a
 // warning.
 func DedupOwnerReferences(req *resource.Request, obj resource.Object) {
-	dedupOwnerReferences(req, obj, duplicateOwners)
+	dedup(req, obj, duplicateOwners)
 }
 
-// dedupOwnerReferences removes repeated owner references, with a warning.
-func dedupOwnerReferences(req *resource.Request, obj resource.Object, warning string) {
+// DedupAdmitted removes repeated owner references that admission has left, with a warning.
+func DedupAdmitted(req *resource.Request, obj resource.Object) { dedup(req, obj, duplicateAfter) }
+
+func dedup(req *resource.Request, obj resource.Object, warning string) {
 	refs := obj.GetOwnerReferences()
 	if len(refs) < 2 {
 		return
@@ -103,17 +98,17 @@ func containsOwner(refs []metav1.OwnerReference, ref metav1.OwnerReference) bool
 	return false
 }
 
-// validateNew validates an object that is to be created. A kind without metadata
+// ValidateNew validates an object that is to be created. A kind without metadata
 // validation has its metadata checked only if there are no other errors.
 //
 // tracked is set if the server itself made managedFields; they are then not validated.
-func (in *Served) validateNew(ctx context.Context, by resource.Strategy, obj resource.Object, tracked bool) field.ErrorList {
-	rule, last := in.nameRule(), false
+func ValidateNew(ctx context.Context, in *resource.Resource, by resource.Strategy, obj resource.Object, tracked bool) field.ErrorList {
+	rule, last := nameRule(in), false
 	if updates, _ := errorRepeats(by); updates == 0 {
 		rule, last = pathSegment, true
 	}
 	metadata := func() field.ErrorList {
-		if tracked && in.plainMetadata(obj, nil) {
+		if tracked && plain(in, obj, nil) {
 			return nil
 		}
 		return apivalidation.ValidateObjectMetaAccessor(metadataToValidate(obj, tracked), in.Namespaced, rule, field.NewPath("metadata"))
@@ -127,10 +122,10 @@ func (in *Served) validateNew(ctx context.Context, by resource.Strategy, obj res
 	return append(metadata(), by.Validate(ctx, obj, nil)...)
 }
 
-// validateChangedMetadata validates the metadata of an update; by decides how often
+// ValidateChanged validates the metadata of an update; by decides how often
 // errors are repeated.
-func (in *Served) validateChangedMetadata(by resource.Strategy, obj, old resource.Object, tracked bool) field.ErrorList {
-	if tracked && in.plainMetadata(obj, old) {
+func ValidateChanged(in *resource.Resource, by resource.Strategy, obj, old resource.Object, tracked bool) field.ErrorList {
+	if tracked && plain(in, obj, old) {
 		return nil
 	}
 	path, meta := field.NewPath("metadata"), metadataToValidate(obj, tracked)
@@ -144,7 +139,7 @@ func (in *Served) validateChangedMetadata(by resource.Strategy, obj, old resourc
 		errs = append(errs, update...)
 	}
 	for range creations {
-		errs = append(errs, apivalidation.ValidateObjectMetaAccessor(meta, in.Namespaced, in.nameRule(), path)...)
+		errs = append(errs, apivalidation.ValidateObjectMetaAccessor(meta, in.Namespaced, nameRule(in), path)...)
 	}
 	return errs
 }
@@ -168,7 +163,7 @@ func errorRepeats(by resource.Strategy) (update, creation int) {
 }
 
 // nameRule returns the rule for names of the resource.
-func (in *Served) nameRule() apivalidation.ValidateNameFunc {
+func nameRule(in *resource.Resource) apivalidation.ValidateNameFunc {
 	if in.NameRule != nil {
 		return in.NameRule
 	}
@@ -187,8 +182,8 @@ func metadataToValidate(obj resource.Object, tracked bool) metav1.Object {
 	return obj
 }
 
-// plainMetadata reports whether the metadata of an object is certainly valid.
-func (in *Served) plainMetadata(obj, old resource.Object) bool {
+// plain reports whether the metadata of an object is certainly valid.
+func plain(in *resource.Resource, obj, old resource.Object) bool {
 	name := wire.PlainSubdomain
 	if rule := in.NameRule; rule != nil {
 		name = func(text string) bool { return len(rule(text, false)) == 0 }
@@ -232,8 +227,8 @@ type withoutRevisions struct{ metav1.Object }
 
 func (withoutRevisions) GetResourceVersion() string { return "1" }
 
-// keepSystemFields copies the fields that an update cannot change.
-func keepSystemFields(obj, old resource.Object) {
+// Keep copies the fields that an update cannot change.
+func Keep(obj, old resource.Object) {
 	if obj.GetUID() == "" {
 		obj.SetUID(old.GetUID())
 	}
