@@ -279,6 +279,56 @@ func TestBackendsServeWhatTheyImplement(t *testing.T) {
 	}
 }
 
+// numbered is a backend whose lists have any resourceVersion, and whose watches have no event.
+type numbered struct {
+	gauges
+	revision string
+}
+
+func (n *numbered) List(context.Context, *resource.Request, *internalversion.ListOptions) (*resource.List, error) {
+	return &resource.List{ListMeta: metav1.ListMeta{ResourceVersion: n.revision}, Items: []resource.Object{n.value.DeepCopy()}}, nil
+}
+
+func (n *numbered) Watch(_ context.Context, _ *resource.Request, o *internalversion.ListOptions) (iter.Seq2[resource.WatchEvent, error], error) {
+	return nil, apierrors.NewBadRequest("asked for revision " + o.ResourceVersion)
+}
+
+func TestWatchesOfBackendsBeginWithTheirLists(t *testing.T) {
+	t.Parallel()
+	const initial = "?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+	for _, c := range []struct {
+		revision, query string
+		code            int
+		want            string
+	}{
+		{"7", "", 200, `"resourceVersion":"7"`},
+		{"", "", 200, `"items":[{`},
+		{"seven", "", 500, "a list of the backend: resourceVersion"},
+		{"7", "?watch=true", 400, "asked for revision 7"},
+		{"7", "?watch=true&resourceVersion=0", 400, "asked for revision 7"},
+		{"7", "?watch=true&resourceVersion=5", 400, "asked for revision 5"},
+		{"7", initial, 400, "asked for revision 7"},
+		{"7", initial + "&resourceVersion=5", 400, "asked for revision 7"},
+		{"", "?watch=true", 400, `asked for revision "`},
+		{"", initial, 422, "lists of this resource have no resourceVersion to watch from"},
+		{"seven", initial, 500, "a list of the backend: resourceVersion"},
+	} {
+		s := newServer(t)
+		err := s.Install(&resource.Resource{
+			Names:    resource.Names{Group: "example.com", Plural: "gauges", Singular: "gauge", Kind: "Gauge", ListKind: "GaugeList"},
+			Backend:  &numbered{gauges{value: &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "g"}}}}, c.revision},
+			Versions: []resource.Version{{Name: "v1", Strategy: gaugeRules{}}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := send(t, s.RoundTripper(admin), http.MethodGet, "/apis/example.com/v1/gauges"+c.query, "")
+		if got.code != c.code || !strings.Contains(got.body, c.want) {
+			t.Errorf("lists at %q, %s: %d %s, want %d %s", c.revision, c.query, got.code, got.body, c.code, c.want)
+		}
+	}
+}
+
 // TestWatchesOfBackendsWorkOverAWebSocket: as those of stored objects, with each event in a
 // message.
 func TestWatchesOfBackendsWorkOverAWebSocket(t *testing.T) {

@@ -239,7 +239,8 @@ func (c *backendHandler) watch(ctx context.Context, w *exchange.Writer, req *Req
 // present returns the list that a watch begins with; nil if the watch begins at a revision, or
 // if the backend lists without one and has to begin the watch itself.
 func (c *backendHandler) present(ctx context.Context, req *Request, b resource.Watcher, o *internalversion.ListOptions, sel *registry.Selection) (*registry.Page, error) {
-	asked := o.SendInitialEvents != nil && *o.SendInitialEvents
+	// The option is also set as the default of watches without a revision.
+	asked := o.SendInitialEvents != nil && *o.SendInitialEvents && req.Query().Has("sendInitialEvents")
 	if !asked && o.ResourceVersion != "" && o.ResourceVersion != "0" {
 		return nil, nil //nolint:nilnil // the backend has what follows the revision
 	}
