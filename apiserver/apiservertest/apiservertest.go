@@ -23,6 +23,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -43,6 +44,8 @@ type Subject struct {
 	// Object returns a new, valid object, of which the suite sets name, namespace and
 	// labels. nil: an object with metadata alone. Not used for resources without create.
 	Object func() map[string]any
+	// Status returns a valid status of such an object. nil: the status is not written.
+	Status func() map[string]any
 	// Have are the names of objects that a resource without create has, in the namespace
 	// default if it is namespaced.
 	Have []string
@@ -53,7 +56,7 @@ const limit = time.Minute
 
 // Run runs the suite. open is called for each check; it ends with its test what it began.
 func Run(t *testing.T, open func(t *testing.T) Subject) {
-	for _, group := range [][]check{discovery(), reads(), writes(), deletions(), watches()} {
+	for _, group := range [][]check{discovery(), reads(), writes(), views(), deletions(), watches(), starts()} {
 		for _, c := range group {
 			t.Run(c.sentence, func(t *testing.T) {
 				t.Parallel()
@@ -84,6 +87,7 @@ type tester struct {
 	kind       string
 	namespaced bool
 	verbs      []string
+	below      map[string][]string // the verbs of the subresources, by name
 }
 
 // groupPath is the path of the group version.
@@ -102,14 +106,21 @@ func (s *tester) discover() {
 	if err := json.Unmarshal(text, &list); err != nil {
 		s.Fatalf("discovery of %s: %v", s.groupPath(), err)
 	}
+	s.below = map[string][]string{}
 	for _, r := range list.APIResources {
 		if r.Name == s.Resource.Resource {
 			s.kind, s.namespaced, s.verbs = r.Kind, r.Namespaced, r.Verbs
-			return
+		} else if name, is := strings.CutPrefix(r.Name, s.Resource.Resource+"/"); is {
+			s.below[name] = r.Verbs
 		}
 	}
-	s.Fatalf("discovery of %s does not list %s", s.groupPath(), s.Resource.Resource)
+	if s.kind == "" {
+		s.Fatalf("discovery of %s does not list %s", s.groupPath(), s.Resource.Resource)
+	}
 }
+
+// has reports whether the resource has a verb.
+func (s *tester) has(verb string) bool { return slices.Contains(s.verbs, verb) }
 
 // path returns the path of the objects of a namespace, with what follows it.
 func (s *tester) path(namespace, rest string) string {
@@ -135,6 +146,7 @@ func (s *tester) send(method, path string, body any) (int, []byte) {
 	return answer.StatusCode, text
 }
 
+// request sends a request. A PATCH with a fieldManager applies its body, others merge it.
 func (s *tester) request(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	encoded, err := json.Marshal(body)
 	if err != nil {
@@ -147,8 +159,12 @@ func (s *tester) request(ctx context.Context, method, path string, body any) (*h
 	if err != nil {
 		return nil, err
 	}
-	r.Header.Set("Content-Type", "application/json")
-	if method == http.MethodPatch {
+	switch {
+	case method != http.MethodPatch:
+		r.Header.Set("Content-Type", "application/json")
+	case r.URL.Query().Has("fieldManager"):
+		r.Header.Set("Content-Type", "application/apply-patch+yaml")
+	default:
 		r.Header.Set("Content-Type", "application/merge-patch+json")
 	}
 	return s.Server.RoundTripper(&auth.User{Name: "apiservertest", Groups: []string{auth.Masters}}).RoundTrip(r)

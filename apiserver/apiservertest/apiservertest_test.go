@@ -5,6 +5,7 @@ package apiservertest_test
 
 import (
 	"context"
+	"iter"
 	"net/http"
 	"testing"
 
@@ -35,8 +36,12 @@ spec:
   - name: v1
     served: true
     storage: true
+    subresources: {status: {}, scale: {specReplicasPath: .spec.copies, statusReplicasPath: .status.copies}}
     schema:
-      openAPIV3Schema: {type: object, required: [text], properties: {text: {type: string}}}
+      openAPIV3Schema:
+        type: object
+        required: [text]
+        properties: {text: {type: string}, spec: {type: object, properties: {copies: {type: integer}}}, status: {type: object, properties: {copies: {type: integer}}}}
 `
 
 // subject serves notes, which a backend has unless it is nil.
@@ -64,6 +69,7 @@ func subject(t *testing.T, store storage.Store, backend any) apiservertest.Subje
 	return apiservertest.Subject{
 		Server: server, Resource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "notes"},
 		Object: func() map[string]any { return map[string]any{"text": "x"} },
+		Status: func() map[string]any { return map[string]any{"copies": 2} },
 	}
 }
 
@@ -107,6 +113,28 @@ func TestComputedKindsConform(t *testing.T) {
 	t.Parallel()
 	apiservertest.Run(t, func(t *testing.T) apiservertest.Subject {
 		s := subject(t, memory(), computed{})
+		s.Have = []string{"one", "two"}
+		return s
+	})
+}
+
+// followed is a backend of notes that never change, and that are watched.
+type followed struct{ computed }
+
+func (f followed) List(ctx context.Context, r *resource.Request, o *internalversion.ListOptions) (*resource.List, error) {
+	list, err := f.computed.List(ctx, r, o)
+	list.ResourceVersion = "1"
+	return list, err
+}
+
+func (followed) Watch(ctx context.Context, _ *resource.Request, _ *internalversion.ListOptions) (iter.Seq2[resource.WatchEvent, error], error) {
+	return func(func(resource.WatchEvent, error) bool) { <-ctx.Done() }, nil
+}
+
+func TestComputedKindsThatAreWatchedConform(t *testing.T) {
+	t.Parallel()
+	apiservertest.Run(t, func(t *testing.T) apiservertest.Subject {
+		s := subject(t, memory(), followed{})
 		s.Have = []string{"one", "two"}
 		return s
 	})

@@ -6,7 +6,6 @@ package apiservertest_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -81,14 +80,6 @@ func (b *shelf) Update(_ context.Context, r *resource.Request, change func(resou
 	if err != nil {
 		return nil, err
 	}
-	if sent := obj.GetResourceVersion(); sent != "" && sent != before.GetResourceVersion() {
-		return nil, apierrors.NewConflict(r.Resource.GroupResource(), r.Name, errors.New("the object has been modified"))
-	}
-	if uid := obj.GetUID(); uid != "" && uid != before.GetUID() {
-		return nil, apierrors.NewConflict(r.Resource.GroupResource(), r.Name, errors.New("it has another uid"))
-	}
-	obj.SetUID(before.GetUID())
-	obj.SetCreationTimestamp(before.GetCreationTimestamp())
 	if resource.IsDryRun(o.DryRun) {
 		return obj, nil
 	}

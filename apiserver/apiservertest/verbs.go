@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -57,6 +58,24 @@ func reads() []check {
 					s.Errorf("namespace %q: %v, want %v", namespace, got, want)
 				}
 			}
+		}},
+		{"an object is in its namespace alone", []string{"get", "list"}, func(s *tester) {
+			want := slices.Sorted(slices.Values(s.Have))
+			if s.has("create") {
+				want = []string{"a"}
+				s.create("a")
+			}
+			if !s.namespaced || len(want) == 0 {
+				return
+			}
+			for namespace, want := range map[string][]string{"": want, "default": want, "apiservertest": {}} {
+				items, _ := s.list(s.path(namespace, ""))
+				if got := names(items); !slices.Equal(got, want) {
+					s.Errorf("namespace %q: %v, want %v", namespace, got, want)
+				}
+			}
+			s.must(http.StatusOK, http.MethodGet, s.path("default", "/"+want[0]), nil)
+			s.must(http.StatusNotFound, http.MethodGet, s.path("apiservertest", "/"+want[0]), nil)
 		}},
 		{"lists are selected by labels", []string{"create", "list"}, func(s *tester) {
 			for _, name := range []string{"a", "b", "c"} {
@@ -144,6 +163,56 @@ func writes() []check {
 			absent := s.object("default", "absent")
 			absent.SetResourceVersion(stored.GetResourceVersion())
 			s.must(http.StatusNotFound, http.MethodPut, s.path("default", "/absent"), absent)
+		}},
+		{"an update cannot change what the server sets", []string{"create", "patch", "get"}, func(s *tester) {
+			made := s.create("a")
+			for _, metadata := range []map[string]any{
+				{"uid": "another"}, {"deletionTimestamp": "2000-01-01T00:00:00Z"}, {"labels": map[string]any{"not valid": "x"}},
+				{"resourceVersion": "999999"}, {"name": "b"}, {"finalizers": []string{"not valid"}},
+			} {
+				if code, text := s.send(http.MethodPatch, s.path("default", "/a"), map[string]any{"metadata": metadata}); code < 400 || code >= 500 {
+					s.Errorf("metadata %v: %d %s", metadata, code, text)
+				}
+			}
+			s.must(http.StatusOK, http.MethodPatch, s.path("default", "/a"), map[string]any{"metadata": map[string]any{"creationTimestamp": "2000-01-01T00:00:00Z", "generation": 7}})
+			if s.has("update") {
+				other := made.DeepCopy()
+				other.SetUID("another")
+				s.must(http.StatusConflict, http.MethodPut, s.path("default", "/a"), other)
+			}
+			read := s.must(http.StatusOK, http.MethodGet, s.path("default", "/a"), nil)
+			if read.GetUID() != made.GetUID() || !read.GetCreationTimestamp().Time.Equal(made.GetCreationTimestamp().Time) || read.GetGeneration() != made.GetGeneration() || read.GetDeletionTimestamp() != nil {
+				s.Errorf("created %v, then %v", made.Object["metadata"], read.Object["metadata"])
+			}
+		}},
+		{"what is applied is created or merged, and has its managers", []string{"create", "patch", "get"}, func(s *tester) {
+			label := func(value string) *unstructured.Unstructured {
+				obj := s.object("default", "a")
+				obj.Object = map[string]any{"apiVersion": obj.GetAPIVersion(), "kind": s.kind, "metadata": obj.Object["metadata"]}
+				obj.SetLabels(map[string]string{"apiservertest": value})
+				return obj
+			}
+			path := s.path("default", "/a?fieldManager=")
+			code, text := s.send(http.MethodPatch, path+"one", s.object("default", "a"))
+			if code == http.StatusNotImplemented {
+				return // it tracks no managers
+			}
+			if code != http.StatusCreated {
+				s.Fatalf("apply to an absent object: %d %s", code, text)
+			}
+			s.must(http.StatusOK, http.MethodPatch, path+"one", s.object("default", "a"))
+			s.must(http.StatusConflict, http.MethodPatch, path+"two", label("b"))
+			s.must(http.StatusOK, http.MethodPatch, path+"two&force=true", label("b"))
+			read := s.must(http.StatusOK, http.MethodGet, s.path("default", "/a"), nil)
+			managers := map[string]bool{}
+			for _, entry := range read.GetManagedFields() {
+				if entry.Operation == metav1.ManagedFieldsOperationApply {
+					managers[entry.Manager] = true
+				}
+			}
+			if read.GetLabels()["apiservertest"] != "b" || !managers["two"] || s.Object != nil && !managers["one"] {
+				s.Errorf("applied by one and two: %v", read.Object["metadata"])
+			}
 		}},
 		{"no concurrent patch is lost", []string{"create", "patch", "get"}, func(s *tester) {
 			s.create("a")

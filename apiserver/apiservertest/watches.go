@@ -115,13 +115,6 @@ func watches() []check {
 				s.watch("&resourceVersion=" + revision).expect(want[i+1:]...)
 			}
 		}},
-		{"a watch without a revision begins with what is there", verbs, func(s *tester) {
-			s.create("a")
-			w := s.watch("")
-			w.expect("ADDED a")
-			s.annotate("a", "x", "1")
-			w.expect("MODIFIED a")
-		}},
 		{"a watch with a selector sees objects come and go", verbs, func(s *tester) {
 			_, revision := s.list(s.path("default", ""))
 			w := s.watch("&labelSelector=apiservertest%3Da&resourceVersion=" + revision)
