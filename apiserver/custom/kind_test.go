@@ -463,6 +463,19 @@ func TestBackendsSeeOneVersionAndHaveStatusAndScale(t *testing.T) {
 	c.same(c.do("GET", "v1", "/a", "", 200), "spec", `{"cores":4,"image":"default"}`)
 }
 
+func TestActionsOnBackendsAreInTheirVersion(t *testing.T) {
+	t.Parallel()
+	k, b := growing(), catalog{map[string]*machine{}}
+	k.Backend = b
+	c := serve(t, newStore(t), k)
+	c.do("POST", "v1", "", `{"apiVersion":"example.com/v1","kind":"Machine","metadata":{"name":"a"},"spec":{"cores":1}}`, 201)
+	c.do("POST", "v1beta1", "/a/grow", `{"apiVersion":"example.com/v1","kind":"grow","cores":3}`, 201)
+	if m := b.machines["a"]; m.Spec.Cores != 5 || m.Status.Phase != "Grown" || m.Generation != 2 {
+		t.Errorf("the backend has %+v", m)
+	}
+	c.do("POST", "v1beta1", "/a/grow", `{"apiVersion":"example.com/v1","kind":"grow","cores":100}`, 422)
+}
+
 func TestUpdatesOfBackendsCannotChangeWhatTheServerSets(t *testing.T) {
 	t.Parallel()
 	k := machineKind()
