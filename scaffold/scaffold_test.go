@@ -33,10 +33,10 @@ func tree(t *testing.T, dir string) map[string]string {
 			return err
 		}
 		if d.IsDir() {
-			if d.Name() == ".git" || name == filepath.Join(transaction.StateDir, transaction.UndoDir) {
+			if d.Name() == ".git" || name == filepath.Join(project.StateDir, transaction.UndoDir) {
 				return filepath.SkipDir
 			}
-			if name != "." && name != transaction.StateDir {
+			if name != "." && name != project.StateDir {
 				files[filepath.ToSlash(name)+"/"] = ""
 			}
 			return nil
@@ -335,7 +335,7 @@ func TestEditsAfterAKillAreNotUndone(t *testing.T) {
 		t.Error(differences(before, now))
 	}
 	// The way out that the error names.
-	if err := os.RemoveAll(filepath.Join(dir, transaction.StateDir, transaction.UndoDir)); err != nil {
+	if err := os.RemoveAll(filepath.Join(dir, project.StateDir, transaction.UndoDir)); err != nil {
 		t.Fatal(err)
 	}
 	var exist *ExistError

@@ -28,6 +28,8 @@ const (
 	CRDDir = "config/crd/bases"
 	// ExternalCRDDir has those of kinds of other modules, for tests.
 	ExternalCRDDir = "config/crd/external"
+	// StateDir is for what is not part of the project: control planes, keys, builds.
+	StateDir = ".steer"
 )
 
 const (

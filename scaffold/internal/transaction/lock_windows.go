@@ -9,13 +9,15 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/windows"
+
+	"github.com/steer-dev/steer/scaffold/project"
 )
 
 // lock takes the folder for this process, without waiting: it opens a file that no
 // other process can open meanwhile, and that is removed when it is closed, at the latest
 // with the process.
 func lock(dir string) (unlock func() error, err error) {
-	state := filepath.Join(dir, StateDir)
+	state := filepath.Join(dir, project.StateDir)
 	if err := os.MkdirAll(state, 0o755); err != nil {
 		return nil, err
 	}

@@ -18,12 +18,11 @@ import (
 	"strconv"
 
 	"github.com/steer-dev/steer/generate"
+	"github.com/steer-dev/steer/scaffold/project"
 )
 
 const (
-	// StateDir is the folder of a project for what is not part of it.
-	StateDir = ".steer"
-	// UndoDir in it holds the transaction that is under way.
+	// UndoDir in [project.StateDir] holds the transaction that is under way.
 	UndoDir = "undo"
 	journal = "journal.json"
 )
@@ -104,12 +103,14 @@ func begin(dir string, step func()) (t *Transaction, undone int, err error) {
 // Interrupted reports whether a command on a project was interrupted: the next one
 // restores the files.
 func Interrupted(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, StateDir, UndoDir, journal))
+	_, err := os.Stat(filepath.Join(dir, project.StateDir, UndoDir, journal))
 	return err == nil
 }
 
 // State is the path of a file beside what is kept; it is removed with the transaction.
-func (t *Transaction) State(name string) string { return filepath.Join(t.dir, StateDir, UndoDir, name) }
+func (t *Transaction) State(name string) string {
+	return filepath.Join(t.dir, project.StateDir, UndoDir, name)
+}
 
 // end completes the transaction: with an error it restores all files first.
 func (t *Transaction) end(err error) error {
@@ -304,7 +305,7 @@ func (t *Transaction) forget() error {
 	if err := t.do(func() error { return os.RemoveAll(t.State("")) }); err != nil {
 		return err
 	}
-	_ = os.Remove(filepath.Join(t.dir, StateDir)) // if nothing else is in it
+	_ = os.Remove(filepath.Join(t.dir, project.StateDir)) // if nothing else is in it
 	return nil
 }
 

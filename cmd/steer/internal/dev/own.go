@@ -26,7 +26,7 @@ import (
 	"github.com/steer-dev/steer/storage/local"
 )
 
-// own is a control plane of the project's own, with its data in the [StateFolder].
+// own is a control plane of the project's own, with its data in the [project.StateDir].
 type own struct {
 	*loop
 	kubeconfig string // of an administrator
@@ -37,7 +37,7 @@ type own struct {
 
 // onOwn runs the loop with a control plane of the project's own.
 func (l *loop) onOwn(ctx context.Context) (err error) {
-	state := filepath.Join(l.Dir, StateFolder)
+	state := filepath.Join(l.Dir, project.StateDir)
 	data := filepath.Join(state, "data")
 	t := &own{
 		loop:       l,
@@ -79,7 +79,7 @@ func (l *loop) onOwn(ctx context.Context) (err error) {
 	if l.client, err = client.New(plane.RESTConfig(), client.Options{FieldOwner: "steer-dev"}); err != nil {
 		return err
 	}
-	return l.show(ctx, "Kubernetes 1.36", StateFolder+"/kubeconfig", fmt.Sprintf("export KUBECONFIG=%s # %s, Kubernetes 1.36%s", t.kubeconfig, l.project.Name, elsewhere("", t.kubeconfig)))
+	return l.show(ctx, "Kubernetes 1.36", project.StateDir+"/kubeconfig", fmt.Sprintf("export KUBECONFIG=%s # %s, Kubernetes 1.36%s", t.kubeconfig, l.project.Name, elsewhere("", t.kubeconfig)))
 }
 
 // elsewhere is a line about the server that kubectl and make install speak to by the first
@@ -95,7 +95,7 @@ func elsewhere(first, second string) string {
 	return fmt.Sprintf("\nsteer: without that line kubectl and make install speak to %s, of which the operator sees nothing", theirs.Host)
 }
 
-func (t *own) folder() string { return filepath.Join(t.Dir, StateFolder, "bin") }
+func (t *own) folder() string { return filepath.Join(t.Dir, project.StateDir, "bin") }
 
 func (t *own) arguments() []string {
 	return []string{"--webhook-port=" + t.webhooks.port(), "--webhook-drain=-1s"}

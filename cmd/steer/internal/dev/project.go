@@ -124,13 +124,10 @@ func (l *loop) show(ctx context.Context, server, kubeconfig, line string) (err e
 	return l.run(ctx)
 }
 
-// StateFolder has what commands keep in a project, below its folder.
-const StateFolder = ".steer"
-
-// MakeState makes the [StateFolder] of a project. Its kubeconfig and keys do not belong
+// MakeState makes the [project.StateDir] of a project. Its kubeconfig and keys do not belong
 // into a repository.
 func MakeState(dir string) error {
-	state := filepath.Join(dir, StateFolder)
+	state := filepath.Join(dir, project.StateDir)
 	if err := os.MkdirAll(state, 0o755); err != nil {
 		return err
 	}

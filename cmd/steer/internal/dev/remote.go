@@ -108,7 +108,7 @@ func (l *loop) onRemote(ctx context.Context) error {
 
 // folder is one for each context.
 func (t *remote) folder() string {
-	return filepath.Join(t.Dir, StateFolder, "context-"+url.QueryEscape(t.at.Name))
+	return filepath.Join(t.Dir, project.StateDir, "context-"+url.QueryEscape(t.at.Name))
 }
 
 func (t *remote) arguments() []string { return nil }

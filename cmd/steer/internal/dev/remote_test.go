@@ -131,7 +131,7 @@ func TestDevInAClusterInstallsAfterConfirmationAndHoldsTheLease(t *testing.T) {
 	if err := d.ended(); !errors.Is(err, manager.ErrLostLease) {
 		t.Errorf("after the lease was lost: %v", err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, StateFolder, "data")); !os.IsNotExist(err) {
+	if _, err := os.Stat(filepath.Join(dir, project.StateDir, "data")); !os.IsNotExist(err) {
 		t.Errorf("a control plane of the project's own has data: %v", err)
 	}
 }

@@ -13,13 +13,14 @@ import (
 	"strings"
 
 	"github.com/steer-dev/steer/client/manifest"
+	"github.com/steer-dev/steer/scaffold/project"
 )
 
 // samplesFolder has an object of each kind.
 const samplesFolder = "config/samples"
 
 // record is the file that lists the samples that the control plane has got, one a line.
-func (t *own) record() string { return filepath.Join(t.Dir, StateFolder, "samples") }
+func (t *own) record() string { return filepath.Join(t.Dir, project.StateDir, "samples") }
 
 // sample brings the samples to the control plane that it has never got: one that was
 // deleted is not made again. The others come although one is refused.

@@ -91,7 +91,7 @@ func (s *localServer) binary() string { return filepath.Join(s.folder(), executa
 func (s *localServer) begin() error {
 	child := exec.Command(s.binary(), //nolint:gosec // the program that was built above
 		"--kubeconfig="+s.kubeconfig, "--bind-address="+s.address, "--service-namespace=default", "--external-name=localhost",
-		"--data-dir="+filepath.Join(s.Dir, StateFolder, "server"), "--drain=-1s")
+		"--data-dir="+filepath.Join(s.Dir, project.StateDir, "server"), "--drain=-1s")
 	child.Dir, child.Stdout, child.Stderr, child.SysProcAttr = s.Dir, s.Errs, s.Errs, ownGroup()
 	child.WaitDelay = stopOutput
 	if err := child.Start(); err != nil {

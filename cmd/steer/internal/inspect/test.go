@@ -24,7 +24,7 @@ import (
 )
 
 // rightsFolder has the rights that the tests used, below the folder of the project.
-const rightsFolder = dev.StateFolder + "/rights"
+const rightsFolder = project.StateDir + "/rights"
 
 // rightsVariable is steertest.RightsVariable; that package is for tests only.
 const rightsVariable = "STEERTEST_RIGHTS"
