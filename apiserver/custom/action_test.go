@@ -220,7 +220,7 @@ func TestWhatAnActionChangesIsAnUpdate(t *testing.T) {
 	if got.GetGeneration() != 2 {
 		t.Errorf("generation %d after an action, want 2", got.GetGeneration())
 	}
-	if fields := got.GetManagedFields(); len(fields) != 2 || fields[1].Subresource != "grow" || !strings.Contains(string(fields[1].FieldsV1.Raw), "f:cores") {
+	if fields := got.GetManagedFields(); len(fields) != 2 || fields[1].Subresource != "grow" || !strings.Contains(fields[1].FieldsV1.GetRawString(), "f:cores") {
 		t.Errorf("managedFields %v", fields)
 	}
 	c.do("POST", "v1", "/a/grow", by("0"), 201)
