@@ -14,19 +14,18 @@ import (
 
 	"github.com/creack/pty"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/apiserver/stream"
 )
 
-// subresources are the streams of machines, for objects of a kind.
-func (h *host) subresources(kind schema.GroupVersionKind) []resource.Subresource {
+// subresources are the streams of machines.
+func (h *host) subresources() []resource.Subresource {
 	return []resource.Subresource{
-		{Name: "log", Kind: kind, Verbs: []string{"get"}, Backend: stream.Log{Open: h.log}},
-		{Name: "exec", Kind: kind, Backend: stream.Command{Run: h.exec}},
-		{Name: "portforward", Kind: kind, Backend: stream.PortForward{Dial: h.dial}},
+		stream.Log{Open: h.log}.Subresource(),
+		stream.Command{Run: h.exec}.Subresource("exec"),
+		stream.PortForward{Dial: h.dial}.Subresource(),
 	}
 }
 

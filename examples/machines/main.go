@@ -47,7 +47,7 @@ func server() extension.Server {
 		Kinds: func(context.Context) ([]extension.Kind, error) {
 			kinds := []extension.Kind{custom.Kind[*v1.Machine]{
 				Definition:   definition,
-				Subresources: h.subresources(v1.GroupVersion().WithKind("Machine")),
+				Subresources: h.subresources(),
 				Deletion:     resource.DeletionRules{Grace: grace, ReturnsObject: true},
 			}}
 			if asPods {

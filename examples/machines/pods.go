@@ -26,7 +26,7 @@ func (p pods) Resource() (*resource.Resource, error) {
 		Names: resource.Names{Plural: "pods", Singular: "pod", Kind: "Pod", ListKind: "PodList", Namespaced: true},
 		Versions: []resource.Version{{
 			Name: "v1", New: func() resource.Object { return &corev1.Pod{} }, Strategy: readOnly{},
-			Subresources: p.subresources(corev1.SchemeGroupVersion.WithKind("Pod")),
+			Subresources: p.subresources(),
 		}},
 		Backend: p,
 	}, nil
