@@ -84,6 +84,7 @@ func TestServiceGetsAnAddressAndLosesIt(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *steertest.Env, c *cloud.Memory) {
 		env.Create(node("a", "10.0.0.1", corev1.ConditionTrue))
 		env.Create(node("b", "10.0.0.2", corev1.ConditionFalse))
+		env.Settled() // an event of a node has the Service reconciled once more
 		env.Create(service(env, "foreign", nil))
 		env.Create(service(env, "web", ours()))
 		s := address(env, "web")
