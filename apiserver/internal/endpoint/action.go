@@ -16,7 +16,6 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/objectmeta"
 	"github.com/steer-dev/steer/apiserver/internal/registry"
 	"github.com/steer-dev/steer/apiserver/resource"
-	"github.com/steer-dev/steer/storage"
 )
 
 // action answers a POST to a subresource that is an action, such as a Pod's binding.
@@ -90,18 +89,8 @@ func (h *Handler) act(ctx context.Context, req *Request, o registry.WriteOptions
 		}
 		return wr.UpdateManagedFields(ctx, old, obj)
 	}
-	switch b := req.Served.Backend.(type) {
-	case nil:
-		_, _, err = wr.Replace(ctx, func(ctx context.Context, old resource.Object, _ *storage.Record) (resource.Object, error) {
-			return change(ctx, old)
-		})
-	case resource.Updater:
-		at := *req
-		at.Request = r
-		c := &backendHandler{h: h, in: req.Served, v: r.Version}
-		_, err = c.replace(ctx, &at, wr, b, change)
-	default:
-		err = Refusal(http.StatusMethodNotAllowed, "")
-	}
+	at := *req
+	at.Request = r
+	_, _, err = h.replace(ctx, &at, wr, change)
 	return answer, err
 }

@@ -108,7 +108,7 @@ const unsetReplicas = math.MinInt32
 // writeScale applies a change of a Scale to the object that it scales.
 func (h *Handler) writeScale(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, wr *registry.Write, change func(context.Context, *autoscalingv1.Scale) (resource.Object, error)) error {
 	record, _ := req.Sub.Ownership.(resource.ScaleOwnership)
-	obj, err := h.replace(ctx, req, wr, func(ctx context.Context, old resource.Object) (resource.Object, error) {
+	rec, obj, err := h.replace(ctx, req, wr, func(ctx context.Context, old resource.Object) (resource.Object, error) {
 		scale, missing := registry.Scale(req.Sub.Scale, old)
 		if missing != nil {
 			// The object has no replica count to read, but it can be set.
@@ -164,6 +164,15 @@ func (h *Handler) writeScale(ctx context.Context, w *exchange.Writer, req *Reque
 	if err != nil {
 		return err
 	}
+	if rec != nil {
+		obj, err = h.registry.Object(ctx, req.Served, req.Version, rec)
+	} else {
+		c := &backendHandler{h: h, in: req.Served, v: req.Version}
+		obj, err = c.current(ctx, req, obj)
+	}
+	if err != nil {
+		return err
+	}
 	scale, err := registry.Scale(req.Sub.Scale, obj)
 	if err != nil && !apierrors.IsInternalError(err) { // the stored version may have no replica count
 		return err
@@ -171,25 +180,19 @@ func (h *Handler) writeScale(ctx context.Context, w *exchange.Writer, req *Reque
 	return h.answerScale(ctx, w, req, choice, scale)
 }
 
-// replace replaces an object, in the store or by its backend, and returns it in the version of
-// the request.
-func (h *Handler) replace(ctx context.Context, req *Request, wr *registry.Write, wished change) (resource.Object, error) {
+// replace replaces an object, in the store or by its backend. It returns the record, or, from a
+// backend, the object.
+func (h *Handler) replace(ctx context.Context, req *Request, wr *registry.Write, wished change) (rec *storage.Record, obj resource.Object, err error) {
 	switch b := req.Served.Backend.(type) {
 	case nil:
-		rec, _, err := wr.Replace(ctx, func(ctx context.Context, old resource.Object, _ *storage.Record) (resource.Object, error) {
+		rec, _, err = wr.Replace(ctx, func(ctx context.Context, old resource.Object, _ *storage.Record) (resource.Object, error) {
 			return wished(ctx, old)
 		})
-		if err != nil {
-			return nil, err
-		}
-		return h.registry.Object(ctx, req.Served, req.Version, rec)
 	case resource.Updater:
 		c := &backendHandler{h: h, in: req.Served, v: req.Version}
-		obj, err := c.replace(ctx, req, wr, b, wished)
-		if err != nil {
-			return nil, err
-		}
-		return c.current(ctx, req, obj)
+		obj, err = c.replace(ctx, req, wr, b, wished)
+	default:
+		err = Refusal(http.StatusMethodNotAllowed, "")
 	}
-	return nil, Refusal(http.StatusMethodNotAllowed, "")
+	return rec, obj, err
 }
