@@ -512,7 +512,9 @@ func TestStreamsAnswerTheVerbsThatDiscoveryNames(t *testing.T) {
 			return io.NopCloser(strings.NewReader("text")), nil
 		}}.Subresource(),
 		stream.Command{Run: shell}.Subresource("exec"), stream.Command{Run: shell}.Subresource("attach"), stream.PortForward{}.Subresource(),
-		stream.Proxy{Target: func(context.Context, *resource.Request) (*url.URL, error) { return nil, apierrors.NewResourceExpired("nothing") }}.Subresource(),
+		stream.Proxy{Target: func(context.Context, *resource.Request) (*url.URL, error) {
+			return nil, apierrors.NewResourceExpired("nothing")
+		}}.Subresource(),
 		resource.Subresource{Name: "bare", Backend: stream.Command{Run: shell}}, // without verbs
 	)
 	send := func(method, path string) (int, string) {
