@@ -5,8 +5,6 @@ package scaffold
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -17,13 +15,7 @@ import (
 // TestGroupsJoinAProjectOfOneGroup: what is there stays where it is, and is found there.
 func TestGroupsJoinAProjectOfOneGroup(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "guestbook")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Init(t.Context(), InitOptions{Dir: dir, Domain: "example.com", Checkout: checkout(t)}); err != nil {
-		t.Fatal(err)
-	}
+	dir := initialized(t, InitOptions{})
 	namespace := kindOf("core", "v1", "Namespace")
 	create(t, APIOptions{Dir: dir, GVK: guestbook("v1"), NoGenerate: true})
 	create(t, APIOptions{Dir: dir, GVK: namespace, NoResource: true, NoGenerate: true})

@@ -71,18 +71,23 @@ func checkout(t *testing.T) string {
 	return dir
 }
 
-// newProject makes a project without a kind.
+// newProject makes a project without a kind, and leaves its go.mod as it is.
 func newProject(t *testing.T) string {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "guestbook")
-	if err := os.Mkdir(dir, 0o755); err != nil {
+	return initialized(t, InitOptions{Offline: true})
+}
+
+// initialized makes a project without a kind.
+func initialized(t *testing.T, o InitOptions) string {
+	t.Helper()
+	o.Dir, o.Domain, o.Checkout = filepath.Join(t.TempDir(), "guestbook"), "example.com", checkout(t)
+	if err := os.Mkdir(o.Dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Init(t.Context(), InitOptions{Dir: dir, Domain: "example.com", Checkout: checkout(t), Offline: true})
-	if err != nil {
+	if _, err := Init(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	return dir
+	return o.Dir
 }
 
 func guestbook(version string) project.GVK {
@@ -202,13 +207,7 @@ func TestDeletionsLeaveWhatWasThere(t *testing.T) {
 			if multi {
 				layout = "kubebuilder"
 			}
-			dir := filepath.Join(t.TempDir(), "guestbook")
-			if err := os.Mkdir(dir, 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := Init(t.Context(), InitOptions{Dir: dir, Domain: "example.com", Checkout: checkout(t), MultiGroup: multi, Layout: layout, License: "apache2"}); err != nil {
-				t.Fatal(err)
-			}
+			dir := initialized(t, InitOptions{MultiGroup: multi, Layout: layout, License: "apache2"})
 			remove := func(gvk project.GVK) {
 				t.Helper()
 				if report, err := DeleteAPI(t.Context(), DeleteOptions{Dir: dir, GVK: gvk, Force: true}); err != nil || len(report.Notes) > 0 {

@@ -6,8 +6,6 @@ package scaffold
 import (
 	"errors"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -19,13 +17,7 @@ import (
 // goes with the last one. Definitions are generated for it, and none for clusters.
 func TestServerIsMadeOfGoTypes(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "guestbook")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Init(t.Context(), InitOptions{Dir: dir, Domain: "example.com", Checkout: checkout(t)}); err != nil {
-		t.Fatal(err)
-	}
+	dir := initialized(t, InitOptions{})
 	before := tree(t, dir)
 	add := func(gvk project.GVK) (*project.Report, error) {
 		return CreateServer(t.Context(), ServerOptions{Dir: dir, GVK: gvk})

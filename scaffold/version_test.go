@@ -5,8 +5,6 @@ package scaffold
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -64,13 +62,7 @@ func TestAFurtherVersionBeginsWithTheFieldsOfTheLast(t *testing.T) {
 // validator of its own, and the second one then.
 func TestAControllerOutlivesTheVersionThatItReconciles(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "guestbook")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Init(t.Context(), InitOptions{Dir: dir, Domain: "example.com", Checkout: checkout(t)}); err != nil {
-		t.Fatal(err)
-	}
+	dir := initialized(t, InitOptions{})
 	const controller = "internal/controller/guestbook_controller.go"
 	create(t, APIOptions{Dir: dir, GVK: guestbook("v1"), NoGenerate: true})
 	write(t, dir, controller, strings.Replace(tree(t, dir)[controller], "\treturn controller.Done(), nil\n", "\t_ = webappv1.GuestbookSpec{} // mine\n\treturn controller.Done(), nil\n", 1))
