@@ -165,8 +165,8 @@ func (f *fileOf) taken(function ast.Expr) []parameter {
 			return f.functions[f.imported(pkg.Name)+"."+function.Sel.Name]
 		}
 		methods := f.methods[function.Sel.Name]
-		if i := slices.IndexFunc(methods, func(p parameter) bool { return p.in.pkgPath == f.pkgPath }); i >= 0 {
-			return slices.DeleteFunc(slices.Clone(methods), func(p parameter) bool { return p.in.pkgPath != f.pkgPath })
+		if own := slices.DeleteFunc(slices.Clone(methods), func(p parameter) bool { return p.in.pkgPath != f.pkgPath }); len(own) > 0 {
+			return own
 		}
 		return methods
 	}
