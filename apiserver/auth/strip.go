@@ -12,13 +12,14 @@ import (
 // StripCredentials removes from a request that is passed on to another server what its
 // client says to this one alone, and what it may not say: credentials, tokens among the
 // protocols of a WebSocket included, the user to impersonate, and the headers X-Remote- by
-// which proxies name users.
-func StripCredentials(header http.Header) {
+// which proxies name users; and the headers that also reports by their [PlainHeader].
+func StripCredentials(header http.Header, also func(plain string) bool) {
 	for name := range header {
 		plain := PlainHeader(name)
 		switch {
 		case plain == "authorization", plain == "proxy-authorization", plain == "cookie",
-			strings.HasPrefix(plain, "impersonate-"), strings.HasPrefix(plain, "x-remote-"):
+			strings.HasPrefix(plain, "impersonate-"), strings.HasPrefix(plain, "x-remote-"),
+			also(plain):
 			delete(header, name)
 		}
 	}

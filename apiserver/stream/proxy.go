@@ -96,10 +96,5 @@ func below(u *url.URL, r *resource.Request) (path, escaped string, err error) {
 
 // strip removes what only the server may see, or may say.
 func strip(h http.Header) {
-	auth.StripCredentials(h)
-	for name := range h {
-		if strings.HasPrefix(auth.PlainHeader(name), "x-forwarded-") {
-			delete(h, name)
-		}
-	}
+	auth.StripCredentials(h, func(plain string) bool { return strings.HasPrefix(plain, "x-forwarded-") })
 }

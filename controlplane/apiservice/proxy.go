@@ -125,14 +125,10 @@ func cleaned(u *url.URL) string {
 
 // strip removes what a client may not say, and what it says to this server alone.
 func (h *identityHeaders) strip(header http.Header) {
-	auth.StripCredentials(header)
-	for name := range header {
-		plain := auth.PlainHeader(name)
+	auth.StripCredentials(header, func(plain string) bool {
 		has := func(prefix string) bool { return strings.HasPrefix(plain, prefix) }
-		if slices.Contains(h.taken, plain) || slices.ContainsFunc(h.prefixes, has) {
-			delete(header, name)
-		}
-	}
+		return slices.Contains(h.taken, plain) || slices.ContainsFunc(h.prefixes, has)
+	})
 }
 
 // set names a user.
