@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test race lint ci fuzz soak clients crash kills restarts ha faults disks bench oracle etcdcluster helm olm deploy real release
+.PHONY: help demo test race flakes lint ci fuzz soak clients crash kills restarts ha faults disks bench oracle etcdcluster helm olm deploy real release
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -15,6 +15,9 @@ test: ## what the README says
 
 race: ## the same with the race detector
 	go test -race ./...
+
+flakes: ## look for tests that fail sometimes, for hours; FLAKES="-rounds 20 ./queue" for less; goes on where it ended
+	go run ./internal/flakes $(FLAKES)
 
 lint: ## vet and golangci-lint
 	.ci/run vet lint
