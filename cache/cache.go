@@ -14,11 +14,13 @@
 //	cl := cache.NewClient(live, c)            // reads from c, writes through live
 //
 // Guarantees. Events of one object come in order; any may be merged with later
-// ones, and after an interruption deletions are inferred from a list. Reads
-// through NewClient see the own writes made through it, whatever the watch has
-// delivered. Objects from Get and List are private copies; those of events and
-// of Lister.All are shared and must not be changed. A watch that fails, for
-// whatever reason, is retried for as long as the cache runs, and Status says
+// ones, and after an interruption deletions are inferred from a list. A read returns
+// what the options of the kind say (selection, namespaces, transform, indexes),
+// whether a watch, an own write or the server has the answer; only one with
+// [client.Live] goes past them. Reads through NewClient see the own writes made through
+// it, whatever the watch has delivered. Objects from Get and List are private copies;
+// those of events and of Lister.All are shared and must not be changed. A watch that
+// fails, for whatever reason, is retried for as long as the cache runs, and Status says
 // why and what to do.
 //
 // The cache works without controllers: Informer and Lister are the shared
@@ -39,6 +41,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/cache/internal/collection"
+	"github.com/steer-dev/steer/cache/internal/definition"
 	"github.com/steer-dev/steer/cache/internal/form"
 	"github.com/steer-dev/steer/cache/internal/listing"
 	"github.com/steer-dev/steer/cache/internal/store"
@@ -121,23 +124,24 @@ func New(live client.Client, opts Options) (*Cache, error) {
 func (c *Cache) optionsFor(p form.Place) kindOptions {
 	k := c.kinds[p.GVK]
 	o := kindOptions{
-		namespaces: c.opts.Namespaces, transform: c.opts.Transform, resync: c.opts.Resync,
-		managedFields: c.opts.KeepManagedFields || k.KeepManagedFields,
-		remembered:    k.Remembered, compact: c.opts.Compact || k.Compact,
-		labels: k.Labels, selection: client.ListOptions{LabelSelector: k.Labels, FieldSelector: k.Fields},
+		Options: definition.Options{
+			Namespaces: c.opts.Namespaces, Labels: k.Labels, Fields: k.Fields, Transform: c.opts.Transform,
+			ManagedFields: c.opts.KeepManagedFields || k.KeepManagedFields,
+		},
+		resync: c.opts.Resync, remembered: k.Remembered, compact: c.opts.Compact || k.Compact,
 	}
 	if k.Namespaces != nil {
-		o.namespaces = k.Namespaces
+		o.Namespaces = k.Namespaces
 	}
 	if k.Transform != nil {
-		o.transform = k.Transform
+		o.Transform = k.Transform
 	}
 	if k.Resync != 0 {
 		o.resync = k.Resync
 	}
-	o.namespaces = slices.Compact(slices.Sorted(slices.Values(o.namespaces)))
-	if slices.Contains(o.namespaces, "") {
-		o.namespaces = nil
+	o.Namespaces = slices.Compact(slices.Sorted(slices.Values(o.Namespaces)))
+	if slices.Contains(o.Namespaces, "") {
+		o.Namespaces = nil
 	}
 	return o
 }
@@ -217,10 +221,10 @@ func (c *Cache) all() []*shared {
 		all = append(all, v.all()...)
 	}
 	slices.SortFunc(all, func(a, b *shared) int {
-		if n := strings.Compare(a.place.GVK.String(), b.place.GVK.String()); n != 0 {
+		if n := strings.Compare(a.Place.GVK.String(), b.Place.GVK.String()); n != 0 {
 			return n
 		}
-		return int(a.place.Form) - int(b.place.Form)
+		return int(a.Place.Form) - int(b.Place.Form)
 	})
 	return all
 }
@@ -266,7 +270,7 @@ func (c *Cache) Informer(obj client.Object) (Informer, error) {
 	}
 	s.holds++
 	h := &hold{s: s}
-	if p.Form == form.Metadata && s.place.Form != form.Metadata {
+	if p.Form == form.Metadata && s.Place.Form != form.Metadata {
 		h.fit = metadataOnly
 	}
 	return h, nil
@@ -306,8 +310,8 @@ func (c *Cache) release(s *shared) {
 	if s.holds > 0 || c.ended { // Stop stops those that are left
 		return
 	}
-	if c.informers[s.place] == s {
-		delete(c.informers, s.place)
+	if c.informers[s.Place] == s {
+		delete(c.informers, s.Place)
 	}
 	// The caller may be a handler of s, which stop waits for.
 	c.stopping.Go(s.stop)
@@ -375,7 +379,7 @@ func (h *hold) AddHandler(fn Handler) Registration {
 func (h *hold) AddEventHandler(handler ResourceEventHandler, opts EventHandlerOptions) Registration {
 	r := newRegistration(h.s)
 	r.buffer = newBuffer(handler, opts, func(p any) {
-		h.s.cache.log.Error("event handler panicked; the event is lost to it", "kind", h.s.place.GVK.String(), "panic", p)
+		h.s.cache.log.Error("event handler panicked; the event is lost to it", "kind", h.s.Place.GVK.String(), "panic", p)
 	})
 	return h.register(r)
 }

@@ -21,7 +21,7 @@ import (
 func (c *Cache) CatchUp(ctx context.Context) error {
 	for _, s := range c.all() {
 		if err := s.catchUp(ctx); err != nil {
-			return fmt.Errorf("cache of %s has not caught up: %w", s.place.GVK.Kind, err)
+			return fmt.Errorf("cache of %s has not caught up: %w", s.Place.GVK.Kind, err)
 		}
 	}
 	return nil
@@ -96,7 +96,7 @@ func (s *shared) revisions(ctx context.Context) (map[client.ObjectKey]string, er
 	for _, src := range s.sources {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(src.Collection.GVK.GroupVersion().WithKind(src.Collection.GVK.Kind + "List"))
-		selection := s.options.selection
+		selection := client.ListOptions{LabelSelector: s.Labels, FieldSelector: s.Fields}
 		selection.Namespace = src.Collection.Namespace
 		if err := s.cache.live.List(ctx, list, &selection); err != nil {
 			return nil, err

@@ -9,9 +9,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/steer-dev/steer/cache/internal/definition"
 	"github.com/steer-dev/steer/cache/internal/store"
 	"github.com/steer-dev/steer/client"
 )
@@ -126,8 +125,17 @@ func (s *shared) wrote(call *client.Call) {
 	if call.Err != nil {
 		// The answer may have got lost on its way: then only the server knows.
 		var status apierrors.APIStatus
-		if call.Key.Name != "" && !errors.As(call.Err, &status) && !call.BeforeWire {
-			s.note(store.Own{Key: call.Key, Unknown: true, Lost: true})
+		if errors.As(call.Err, &status) || call.BeforeWire {
+			return
+		}
+		keys := []client.ObjectKey{call.Key}
+		if call.Verb == client.VerbDeleteAll {
+			keys = s.store.Keys(call.Key.Namespace)
+		}
+		for _, key := range keys {
+			if key.Name != "" { // else it was to be generated
+				s.note(store.Own{Key: key, Unknown: true, Lost: true})
+			}
 		}
 		return
 	}
@@ -172,38 +180,20 @@ func (s *shared) noteDeletion(call *client.Call, obj client.Object) {
 // noteObject notes a new version of an object.
 func (s *shared) noteObject(obj client.Object) {
 	own := store.Own{Key: client.ObjectKeyFromObject(obj), UID: obj.GetUID(), Revision: obj.GetResourceVersion()}
-	switch s.selects(obj) {
-	case selected:
-		own.Object = s.stored(obj)
+	switch s.Selects(obj) {
+	case definition.Selected:
+		own.Object = s.Written(obj)
 		own.Unknown = own.Object == nil
-	case unclear:
+	case definition.Unclear:
 		own.Unknown = true
 	}
 	s.note(own)
 }
 
 func (s *shared) note(own store.Own) {
-	if s.watches(own.Key.Namespace) {
+	if s.Watches(own.Key.Namespace) {
 		s.store.Write(own)
 	}
-}
-
-// stored is a private copy of obj as the store would hold it, or nil.
-func (s *shared) stored(obj client.Object) client.Object {
-	own, ok := s.place.Adapt(obj, s.newItem)
-	if !ok {
-		return nil
-	}
-	if !s.options.managedFields {
-		own.SetManagedFields(nil)
-	}
-	if s.options.transform != nil {
-		var err error
-		if own, err = s.options.transform(own); err != nil {
-			return nil
-		}
-	}
-	return own
 }
 
 // deletedAll notes that objects may be gone: which ones, only the server knows.
@@ -220,32 +210,4 @@ func (s *shared) deletedAll(call *client.Call) {
 	for _, key := range s.store.Keys(call.Key.Namespace) {
 		s.note(store.Own{Key: key, Unknown: true})
 	}
-}
-
-type verdict uint8
-
-const (
-	selected verdict = iota
-	rejected
-	unclear
-)
-
-// selects says whether obj is part of what s watches.
-func (s *shared) selects(obj client.Object) verdict {
-	if l := s.options.labels; l != nil && !l.Matches(labels.Set(obj.GetLabels())) {
-		return rejected
-	}
-	f := s.options.selection.FieldSelector
-	if f == nil || f.Empty() {
-		return selected
-	}
-	for _, r := range f.Requirements() {
-		if r.Field != "metadata.name" && r.Field != "metadata.namespace" {
-			return unclear
-		}
-	}
-	if !f.Matches(fields.Set{"metadata.name": obj.GetName(), "metadata.namespace": obj.GetNamespace()}) {
-		return rejected
-	}
-	return selected
 }

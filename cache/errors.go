@@ -19,9 +19,6 @@ var (
 	ErrNotStarted = errors.New("the cache has not been started: call Start first, or read with client.Live")
 	// ErrStopped is a cached read after Stop.
 	ErrStopped = errors.New("the cache has been stopped")
-	// ErrUnknown is a read-only view at a moment in which an own write has
-	// changed the answer in a way that only the server knows.
-	ErrUnknown = errors.New("an own write is not visible in the cache yet: List through a Client, which asks the server")
 )
 
 // NotDeclaredError is a cached read of a kind, or of a namespace of it, that
@@ -78,7 +75,7 @@ func (e *NotSyncedError) Unwrap() []error { return []error{e.Cause, e.Status.Err
 // advise adds to err, the trouble of a watch, what to do about it.
 func (s *shared) advise(scope int, err error) error {
 	src := s.sources[scope]
-	where := s.place.GVK.Kind
+	where := s.Place.GVK.Kind
 	if src.Collection.Namespace != "" {
 		where += " in " + src.Collection.Namespace
 	}
@@ -86,7 +83,7 @@ func (s *shared) advise(scope int, err error) error {
 }
 
 func (s *shared) resourceName() string {
-	return cmp.Or(s.sources[0].ResourceName(), strings.ToLower(s.place.GVK.Kind))
+	return cmp.Or(s.sources[0].ResourceName(), strings.ToLower(s.Place.GVK.Kind))
 }
 
 // rbacRule is the rule the watch needs, as in a Role.
@@ -95,7 +92,7 @@ func (s *shared) rbacRule(src *collection.Source) string {
 	if src.Collection.Namespace != "" {
 		role = "Role in " + src.Collection.Namespace
 	}
-	return rbacRule(role, s.place.GVK.Group, s.resourceName())
+	return rbacRule(role, s.Place.GVK.Group, s.resourceName())
 }
 
 func rbacRule(role, group, resource string) string {

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/steer-dev/steer/cache/internal/form"
-	"github.com/steer-dev/steer/cache/internal/store"
 	"github.com/steer-dev/steer/client"
 )
 
@@ -46,7 +45,7 @@ func NewLister[T client.Object](c *Cache) (*Lister[T], error) {
 	if err != nil {
 		return nil, fmt.Errorf("lister: %w", err)
 	}
-	return &Lister[T]{cache: c, place: p, blank: func() T { return newItem().(T) }}, nil
+	return &Lister[T]{cache: c.home(gvk), place: p, blank: func() T { return newItem().(T) }}, nil
 }
 
 // Get is a private copy of the object.
@@ -74,15 +73,13 @@ func (l *Lister[T]) List(ctx context.Context, opts ...client.ListOption) ([]T, e
 
 // All is a read-only view, in order of namespace and name, of the moment of the
 // call: the objects are the cache's own. Never change them; DeepCopy what is to
-// be changed. It does not read live: an undeclared kind, and a moment in which
-// only the server knows the effect of an own write, are errors; List the kind
-// through a Client where that matters.
+// be changed. It does not read an undeclared kind live: that is an error.
 func (l *Lister[T]) All(ctx context.Context, opts ...client.ListOption) (iter.Seq[T], error) {
 	o := client.ResolveList(opts)
 	l.cache.mu.RLock()
 	s := l.cache.informers[l.place]
 	l.cache.mu.RUnlock()
-	if s == nil || !s.watches(o.Namespace) {
+	if s == nil || !s.Watches(o.Namespace) {
 		missing := ""
 		if s != nil {
 			missing = o.Namespace
@@ -93,13 +90,14 @@ func (l *Lister[T]) All(ctx context.Context, opts ...client.ListOption) (iter.Se
 	if err := s.waitForSync(ctx); err != nil {
 		return nil, fmt.Errorf("list %s: %w", l.place.GVK.Kind, err)
 	}
-	found, answer, err := s.find(&o)
+	if o.Live {
+		return nil, fmt.Errorf("list %s: a Lister reads the cache: List through a Client to read with client.Live", l.place.GVK.Kind)
+	}
+	answer, err := s.list(ctx, l.cache.live, &o)
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", l.place.GVK.Kind, err)
 	}
-	if answer == store.Unknown {
-		return nil, fmt.Errorf("list %s: %w", l.place.GVK.Kind, ErrUnknown)
-	}
+	found := answer.Found
 	if o.Limit > 0 && int64(len(found)) > o.Limit {
 		found = found[:o.Limit]
 	}

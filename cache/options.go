@@ -17,8 +17,9 @@ import (
 type Undeclared uint8
 
 const (
-	// UndeclaredLive reads from the server: correct, counted, and logged once
-	// per kind with the line that declares it and the RBAC rule it needs.
+	// UndeclaredLive reads from the server what an informer of the kind would hold, and
+	// in a namespace that is not watched what it would hold of that: counted, and logged
+	// once per kind with the line that declares it and the RBAC rule it needs.
 	UndeclaredLive Undeclared = iota
 	// UndeclaredError refuses with a NotDeclaredError.
 	UndeclaredError

@@ -8,12 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/steer-dev/steer/cache/internal/definition"
 	"github.com/steer-dev/steer/cache/internal/form"
 	"github.com/steer-dev/steer/cache/internal/listing"
 	"github.com/steer-dev/steer/cache/internal/store"
@@ -56,86 +56,107 @@ func (c *Cache) get(ctx context.Context, live client.Reader, key client.ObjectKe
 	if err != nil {
 		return nil, fmt.Errorf("get %s: %w", key, err)
 	}
-	s, err := c.informerFor(ctx, form.Place{GVK: gvk, Form: form.FormOf(obj)}, key.Namespace, obj)
+	p := form.Place{GVK: gvk, Form: form.FormOf(obj)}
+	s, err := c.informerFor(ctx, p, key.Namespace, obj)
 	if err != nil {
 		return nil, fmt.Errorf("get %s %s: %w", gvk.Kind, key, err)
 	}
-	if s == nil || o.AtLeast != "" && !s.store.Reached(key.Namespace, o.AtLeast) {
-		return nil, live.Get(ctx, key, obj, opts...)
+	if s == nil {
+		d, err := c.home(gvk).definitionOf(p)
+		if err != nil {
+			return nil, fmt.Errorf("get %s %s: %w", gvk.Kind, key, err)
+		}
+		return nil, c.home(gvk).getServer(ctx, live, &d, key, obj)
 	}
+	if o.AtLeast != "" && !s.store.Reached(key.Namespace, o.AtLeast) {
+		return nil, c.home(gvk).getServer(ctx, live, &s.Definition, key, obj)
+	}
+	begun := time.Time{}
 	found, answer := s.store.Get(key)
+	if answer == store.Unknown {
+		begun = time.Now()
+		found, err = s.settleGet(client.Unobserved(ctx), live, key)
+	}
 	switch {
-	case answer == store.Unknown:
-		return nil, s.getLive(ctx, live, key, obj)
+	case err != nil:
 	case found == nil:
-		err = s.notFound(key)
+		err = s.NotFound(key, s.resourceName())
 	default:
 		if err = form.CopyInto(obj, found); err == nil && reflect.TypeOf(obj) == reflect.TypeOf(found) {
 			original = found
 		}
 	}
 	if client.Observed(ctx) {
-		c.observe(ctx, client.VerbGet, gvk, key, answer, err, obj, "", 0)
+		notifyGet(ctx, gvk, key, obj, originOf(answer), begun, err)
 	}
 	return original, err
 }
 
 func (c *Cache) list(ctx context.Context, live client.Reader, list client.ObjectList, opts []client.ListOption) error {
 	o := client.ResolveList(opts)
-	if o.Live {
-		return live.List(ctx, list, opts...)
-	}
 	gvk, err := listing.ItemKind(c.live.Scheme(), list)
 	if err != nil {
 		return fmt.Errorf("list: %w", err)
 	}
-	s, err := c.informerFor(ctx, form.Place{GVK: gvk, Form: form.FormOf(list)}, o.Namespace, list)
+	p := form.Place{GVK: gvk, Form: form.FormOf(list)}
+	if o.Live {
+		return c.home(gvk).listServer(ctx, live, p, list, opts)
+	}
+	s, err := c.informerFor(ctx, p, o.Namespace, list)
 	if err != nil {
 		return fmt.Errorf("list %s: %w", gvk.Kind, err)
 	}
-	if s == nil || o.AtLeast != "" && !s.store.Reached(o.Namespace, o.AtLeast) {
-		return live.List(ctx, list, opts...)
+	if s == nil {
+		return c.home(gvk).listUndeclared(ctx, live, p, list, opts)
 	}
-	mark := s.store.Mark()
-	revision, _ := s.store.Revision()
-	found, answer, err := s.find(&o)
+	begun := time.Now()
+	answer, err := s.list(client.Unobserved(ctx), live, &o)
+	return give(ctx, &answer, gvk, list, &o, begun, err)
+}
+
+// list answers a list from the store, or where that does not know, by the server.
+func (s *shared) list(ctx context.Context, live client.Reader, o *client.ListOptions) (definition.Answer, error) {
+	answer, err := s.Query(s.store, o)
+	var unindexed *listing.UnindexedError
+	switch {
+	case errors.As(err, &unindexed):
+		return answer, &NotIndexedError{GVK: s.Place.GVK, Field: unindexed.Field, Declare: fmt.Sprintf("m.Cache().IndexField(&%s{}, %q, func(o client.Object) []string { ... })",
+			typeName(s.Place.Sample(s.cache.live.Scheme())), unindexed.Field)}
+	case err != nil:
+		return answer, err
+	case o.AtLeast != "" && !s.store.Reached(o.Namespace, o.AtLeast):
+		return s.Ask(ctx, live, o)
+	case answer.How == store.Unknown:
+		return s.settleList(ctx, live, o)
+	}
+	return answer, nil
+}
+
+// give fills list, and tells the observers.
+func give(ctx context.Context, a *definition.Answer, gvk schema.GroupVersionKind, list client.ObjectList, o *client.ListOptions, begun time.Time, err error) error {
+	if err == nil {
+		next := ""
+		if o.Limit > 0 && int64(len(a.Found)) > o.Limit {
+			a.Found = a.Found[:o.Limit]
+			next = listing.ContinueAfter(a.Found[len(a.Found)-1])
+		}
+		if err = listing.SetItems(list, a.Found); err == nil {
+			list.SetResourceVersion(a.Revision)
+			list.SetContinue(next)
+			list.SetRemainingItemCount(nil)
+			list.GetObjectKind().SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+		}
+	}
 	if err != nil {
-		return fmt.Errorf("list %s: %w", gvk.Kind, err)
+		err = fmt.Errorf("list %s: %w", gvk.Kind, err)
 	}
-	if answer == store.Unknown && !listing.ServerSelects(&o) {
-		if err = s.settle(ctx, live, list, o.Namespace); err != nil {
-			return err
-		}
-		if found, answer, err = s.find(&o); err != nil {
-			return fmt.Errorf("list %s: %w", gvk.Kind, err)
-		}
-	}
-	if answer == store.Unknown {
-		begun := time.Now()
-		err := live.List(ctx, list, append(slices.Clip(opts), client.ListOption(client.Live))...)
-		c.consistent(client.VerbList, begun, err)
-		if err != nil {
-			return err
-		}
-		s.store.ResolveList(o.Namespace, mark, list.GetResourceVersion())
-		return nil
-	}
-	next := ""
-	if o.Limit > 0 && int64(len(found)) > o.Limit {
-		found = found[:o.Limit]
-		next = listing.ContinueAfter(found[len(found)-1])
-	}
-	if err := listing.SetItems(list, found); err != nil {
-		return fmt.Errorf("list %s: %w", gvk.Kind, err)
-	}
-	list.SetResourceVersion(revision)
-	list.SetContinue(next)
-	list.SetRemainingItemCount(nil)
-	list.GetObjectKind().SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 	if client.Observed(ctx) {
-		c.observe(ctx, client.VerbList, gvk, client.ObjectKey{Namespace: o.Namespace}, answer, nil, nil, revision, len(found))
+		notify(ctx, begun, &client.Call{
+			Verb: client.VerbList, GVK: gvk, Key: client.ObjectKey{Namespace: o.Namespace}, Origin: originOf(a.How),
+			ResourceVersion: a.Revision, Items: len(a.Found), Err: err,
+		})
 	}
-	return nil
+	return err
 }
 
 // consistent measures a read that asked the server for the sake of own writes.
@@ -145,16 +166,31 @@ func (c *Cache) consistent(verb client.Verb, begun time.Time, err error) {
 	}
 }
 
-func (c *Cache) observe(ctx context.Context, verb client.Verb, gvk schema.GroupVersionKind, key client.ObjectKey, answer store.Answer, err error, obj client.Object, revision string, items int) {
-	now := time.Now()
-	call := client.Call{Verb: verb, GVK: gvk, Key: key, Origin: client.OriginCache, ResourceVersion: revision, Items: items, Err: err, Start: now, End: now}
-	if answer == store.Merged {
-		call.Origin = client.OriginOverlay
+func originOf(answer store.Answer) client.Origin {
+	switch answer {
+	case store.Merged:
+		return client.OriginOverlay
+	case store.Unknown:
+		return client.OriginServer
 	}
-	if obj != nil && err == nil {
+	return client.OriginCache
+}
+
+func notifyGet(ctx context.Context, gvk schema.GroupVersionKind, key client.ObjectKey, obj client.Object, origin client.Origin, begun time.Time, err error) {
+	call := client.Call{Verb: client.VerbGet, GVK: gvk, Key: key, Origin: origin, Err: err}
+	if err == nil {
 		call.Object, call.ResourceVersion = obj, obj.GetResourceVersion()
 	}
-	client.Notify(ctx, &call)
+	notify(ctx, begun, &call)
+}
+
+// notify tells the observers of a call that began then, or now.
+func notify(ctx context.Context, begun time.Time, call *client.Call) {
+	call.End = time.Now()
+	if call.Start = begun; begun.IsZero() {
+		call.Start = call.End
+	}
+	client.Notify(ctx, call)
 }
 
 // informerFor is the synced informer that answers for p in namespace; nil means
@@ -174,7 +210,7 @@ func (c *Cache) informerFor(ctx context.Context, p form.Place, namespace string,
 		}
 		s = h.(*hold).s
 	}
-	if s == nil || !s.watches(namespace) {
+	if s == nil || !s.Watches(namespace) {
 		missing := ""
 		if s != nil {
 			missing = namespace
@@ -184,12 +220,6 @@ func (c *Cache) informerFor(ctx context.Context, p form.Place, namespace string,
 	return s, s.waitForSync(ctx)
 }
 
-// watches says that namespace is part of what s watches. A list of all
-// namespaces by a cache of some gives what those hold.
-func (s *shared) watches(namespace string) bool {
-	return namespace == "" || len(s.options.namespaces) == 0 || slices.Contains(s.options.namespaces, namespace)
-}
-
 // undeclared is the error, or the one log line, of a read of something that is
 // not watched.
 func (c *Cache) undeclared(ctx context.Context, p form.Place, namespace string, asked any) error {
@@ -197,10 +227,7 @@ func (c *Cache) undeclared(ctx context.Context, p form.Place, namespace string, 
 	if c.opts.Undeclared == UndeclaredError || namespace != "" && c.opts.Undeclared == UndeclaredWatch {
 		return &NotDeclaredError{GVK: p.GVK, Namespace: namespace, Declare: declare}
 	}
-	resource := strings.ToLower(p.GVK.Kind) + "s"
-	if r, err := c.live.Mapper().ForKind(ctx, p.GVK); err == nil {
-		resource = r.GVR.Resource
-	}
+	resource := c.resourceOf(ctx, p.GVK)
 	if m := c.opts.Metrics; m != nil {
 		m.UndeclaredRead(MetricKind{Group: p.GVK.Group, Version: p.GVK.Version, Resource: resource})
 	}
@@ -213,19 +240,4 @@ func (c *Cache) undeclared(ctx context.Context, p form.Place, namespace string, 
 			"kind", p.GVK.String(), "namespace", namespace, "declare", declare, "rbac", rbacRule("ClusterRole", p.GVK.Group, resource))
 	}
 	return nil
-}
-
-// find answers a list from the store.
-func (s *shared) find(o *client.ListOptions) ([]client.Object, store.Answer, error) {
-	q, err := listing.Query(s.store, o)
-	var unindexed *listing.UnindexedError
-	if errors.As(err, &unindexed) {
-		err = &NotIndexedError{GVK: s.place.GVK, Field: unindexed.Field, Declare: fmt.Sprintf("m.Cache().IndexField(&%s{}, %q, func(o client.Object) []string { ... })",
-			typeName(s.place.Sample(s.cache.live.Scheme())), unindexed.Field)}
-	}
-	if err != nil {
-		return nil, store.Committed, err
-	}
-	found, answer := s.store.Select(q, nil)
-	return found, answer, nil
 }

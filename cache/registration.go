@@ -41,7 +41,7 @@ func (r *registration) call(e Event) {
 	if r.fit != nil {
 		var err error
 		if e, err = r.fit(e); err != nil {
-			r.informer.cache.log.Error("an event has no metadata; it is lost to its handler", "kind", r.informer.place.GVK.String(), "error", err)
+			r.informer.cache.log.Error("an event has no metadata; it is lost to its handler", "kind", r.informer.Place.GVK.String(), "error", err)
 			return
 		}
 	}
@@ -56,7 +56,7 @@ func (r *registration) call(e Event) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.informer.cache.log.Error("event handler panicked; the event is lost to it",
-				"kind", r.informer.place.GVK.String(), "event", e.Type.String(), "panic", p, "stack", string(debug.Stack()))
+				"kind", r.informer.Place.GVK.String(), "event", e.Type.String(), "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
 	r.handler(e)

@@ -15,9 +15,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"k8s.io/apimachinery/pkg/labels"
-
 	"github.com/steer-dev/steer/cache/internal/collection"
+	"github.com/steer-dev/steer/cache/internal/definition"
 	"github.com/steer-dev/steer/cache/internal/form"
 	"github.com/steer-dev/steer/cache/internal/reflector"
 	"github.com/steer-dev/steer/cache/internal/store"
@@ -41,13 +40,12 @@ const batchLength = 256
 // Two goroutines lie between a socket and a handler: a reflector per watch
 // decodes, one committer applies to the store and calls handlers.
 type shared struct {
-	place   form.Place
+	definition.Definition
 	cache   *Cache
 	options kindOptions
 	store   *store.Store
 	packing *form.Packing // of a compact informer, else nil
 	sources []*collection.Source
-	newItem func() client.Object
 
 	queue  chan store.Delta
 	synced chan struct{} // closed when every watch has had a complete list
@@ -73,29 +71,24 @@ type shared struct {
 
 // kindOptions are Options and KindOptions, resolved.
 type kindOptions struct {
-	namespaces    []string
-	selection     client.ListOptions
-	labels        labels.Selector
-	transform     Transform
-	managedFields bool
-	resync        time.Duration
-	remembered    []client.Object
-	compact       bool
+	definition.Options
+	resync     time.Duration
+	remembered []client.Object
+	compact    bool
 }
 
 func newShared(c *Cache, p form.Place) (*shared, error) {
-	newItem, err := p.NewItem(c.live.Scheme())
+	d, err := c.definitionOf(p)
 	if err != nil {
 		return nil, err
 	}
-	options := c.optionsFor(p)
-	namespaces := options.namespaces
+	options, newItem := c.optionsFor(p), d.NewItem
+	namespaces := d.Namespaces
 	if len(namespaces) == 0 {
 		namespaces = []string{""}
 	}
 	s := &shared{
-		place: p, cache: c, options: options, newItem: newItem,
-		store: store.New(namespaces...),
+		Definition: d, cache: c, options: options, store: store.New(namespaces...),
 		queue: make(chan store.Delta, queueLength), synced: make(chan struct{}),
 		lists: make([]bool, len(namespaces)), reports: make([]reflector.Report, len(namespaces)), since: make([]time.Time, len(namespaces)), logged: make([]string, len(namespaces)),
 	}
@@ -114,13 +107,13 @@ func newShared(c *Cache, p form.Place) (*shared, error) {
 	for i, ns := range namespaces {
 		src := collection.NewSource(c.server, c.live.Mapper(), collection.Sync(c.opts.InitialSync), i, listwatch.Collection{
 			GVK: p.GVK, Namespace: ns, NewItem: collection.Objects(newItem),
-			LabelSelector: options.selection.LabelSelector, FieldSelector: options.selection.FieldSelector,
+			LabelSelector: d.Labels, FieldSelector: d.Fields,
 		})
-		src.Collection.Codec.DropManagedFields = !options.managedFields
+		src.Collection.Codec.DropManagedFields = !d.ManagedFields
 		if s.packing == nil { // else objects do not stay
 			// Parts are shared by objects that are not changed: not where a transform may,
 			// nor where a forbidden change is to be told of the right object.
-			src.Collection.Codec.Interner = &codec.Interner{Parts: options.transform == nil && !c.opts.DetectMutation}
+			src.Collection.Codec.Interner = &codec.Interner{Parts: d.Transform == nil && !c.opts.DetectMutation}
 		}
 		s.sources = append(s.sources, src)
 	}
@@ -140,7 +133,7 @@ func (s *shared) start(ctx context.Context) {
 		src.Random = random
 		r := reflector.New(reflector.Config{
 			Source: src, Sink: s, Scope: i, PageSize: s.cache.opts.PageSize, IdleTimeout: s.cache.opts.IdleTimeout,
-			Random: random.Float64, Transform: s.options.transform,
+			Random: random.Float64, Transform: s.Transform,
 			Report: func(r reflector.Report) { s.report(ctx, i, r) },
 		})
 		s.done.Go(func() { _ = r.Run(ctx) }) // its only error is a second Run
@@ -156,7 +149,7 @@ func (s *shared) random(scope int) *rand.Rand {
 		seed = rand.Uint64()
 	}
 	h := fnv.New64a()
-	_, _ = fmt.Fprint(h, s.place.GVK, s.place.Form, scope)
+	_, _ = fmt.Fprint(h, s.Place.GVK, s.Place.Form, scope)
 	return rand.New(rand.NewPCG(seed, h.Sum64()))
 }
 
@@ -185,7 +178,7 @@ func (s *shared) stop() {
 	case <-ended:
 		s.mutated.Check()
 	case <-patience.C:
-		s.cache.log.Error("an event handler does not return; the cache stops without it", "kind", s.place.GVK.String(), "waited", stopPatience)
+		s.cache.log.Error("an event handler does not return; the cache stops without it", "kind", s.Place.GVK.String(), "waited", stopPatience)
 	}
 }
 
@@ -321,20 +314,20 @@ func (s *shared) isSynced() bool {
 func (s *shared) waitForSync(ctx context.Context) error {
 	select {
 	case <-s.cache.stopped:
-		return fmt.Errorf("cache of %s: %w", s.place.GVK.Kind, ErrStopped)
+		return fmt.Errorf("cache of %s: %w", s.Place.GVK.Kind, ErrStopped)
 	default:
 	}
 	if s.isSynced() {
 		return nil
 	}
 	if !s.cache.started() && ctx.Value(awaitStart{}) == nil {
-		return fmt.Errorf("cache of %s: %w", s.place.GVK.Kind, ErrNotStarted)
+		return fmt.Errorf("cache of %s: %w", s.Place.GVK.Kind, ErrNotStarted)
 	}
 	select {
 	case <-s.synced:
 		return nil
 	case <-s.cache.stopped:
-		return fmt.Errorf("cache of %s: %w", s.place.GVK.Kind, ErrStopped)
+		return fmt.Errorf("cache of %s: %w", s.Place.GVK.Kind, ErrStopped)
 	case <-ctx.Done():
 		return &NotSyncedError{Status: s.status(), Cause: context.Cause(ctx)}
 	}
@@ -362,16 +355,16 @@ func (s *shared) report(ctx context.Context, scope int, r reflector.Report) {
 	switch {
 	case again:
 	case message != "":
-		s.cache.log.WarnContext(ctx, "watch is interrupted", "kind", s.place.GVK.String(), "state", r.State.String(), "retry", r.Delay, "err", message)
+		s.cache.log.WarnContext(ctx, "watch is interrupted", "kind", s.Place.GVK.String(), "state", r.State.String(), "retry", r.Delay, "err", message)
 	case was != "" && r.State == reflector.Watching:
-		s.cache.log.InfoContext(ctx, "watch is well again", "kind", s.place.GVK.String())
+		s.cache.log.InfoContext(ctx, "watch is well again", "kind", s.Place.GVK.String())
 	}
 }
 
 func (s *shared) status() Status {
 	objects, own := s.store.Len()
 	revision, _ := s.store.Revision()
-	st := Status{GVK: s.place.GVK, Synced: s.isSynced(), Objects: objects, Overlay: own, ResourceVersion: revision, State: "not started"}
+	st := Status{GVK: s.Place.GVK, Synced: s.isSynced(), Objects: objects, Overlay: own, ResourceVersion: revision, State: "not started"}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cancel == nil {
@@ -398,7 +391,7 @@ func (s *shared) metricKind() MetricKind {
 	if n := s.cache.number; n > 0 {
 		names = append(names, fmt.Sprint("view-", n))
 	}
-	switch s.place.Form {
+	switch s.Place.Form {
 	case form.Metadata:
 		names = append(names, "metadata")
 	case form.Untyped:

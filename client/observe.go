@@ -88,9 +88,18 @@ func WithObserver(ctx context.Context, observe Observer) context.Context {
 	return context.WithValue(ctx, observerKey{}, &observers{observe, outer})
 }
 
+// Unobserved returns a context whose calls no observer sees: for a Client that sends
+// several requests to answer one call, and notifies of that one itself.
+func Unobserved(ctx context.Context) context.Context {
+	return context.WithValue(ctx, observerKey{}, (*observers)(nil))
+}
+
 // Observed reports whether calls made with ctx have observers. It spares a Client
 // that answers by itself the making of a Call.
-func Observed(ctx context.Context) bool { return ctx.Value(observerKey{}) != nil }
+func Observed(ctx context.Context) bool {
+	o, _ := ctx.Value(observerKey{}).(*observers)
+	return o != nil
+}
 
 // Notify passes a finished call to the observers of ctx. Clients that answer by
 // themselves, such as those of a cache, call it for every read that they answer.

@@ -31,7 +31,9 @@ type (
 // GetOptions is what GetOptions add up to. It is itself a GetOption that
 // overwrites with its non-zero fields.
 type GetOptions struct {
-	// Live reads from the server even where a cache could answer.
+	// Live reads from the server even where a cache could answer: everything, as the
+	// server has it, whatever the cache selects or transforms. Fields that only an index
+	// of the cache knows select among what the server has answered.
 	Live bool
 	// AtLeast is a resourceVersion: the answer is not older than it. A cached
 	// read whose cache has not got there is answered live.

@@ -166,23 +166,6 @@ func continueKey(token string) (client.ObjectKey, error) {
 	return client.ObjectKey{Namespace: namespace, Name: name}, nil
 }
 
-// ServerSelects reports whether the server can answer a list with o as a cache does:
-// it knows neither the indexes of a cache nor its continue tokens.
-func ServerSelects(o *client.ListOptions) bool {
-	if o.Continue != "" {
-		return false
-	}
-	if o.FieldSelector == nil {
-		return true
-	}
-	for _, r := range o.FieldSelector.Requirements() {
-		if r.Field != "metadata.name" && r.Field != "metadata.namespace" {
-			return false
-		}
-	}
-	return true
-}
-
 // ItemKind returns the kind of the items of a list.
 func ItemKind(scheme *runtime.Scheme, list client.ObjectList) (schema.GroupVersionKind, error) {
 	gvk, err := client.KindOf(scheme, list)

@@ -162,27 +162,6 @@ func (own *ownEntry) then(n *ownEntry) *ownEntry {
 // latest is the newest revision known of the entry's incarnation, or 0.
 func (own *ownEntry) latest() uint64 { return max(own.rev, own.floor) }
 
-// ResolveList gives the unknown states that a live list, asked for at mark, has
-// answered the revision of that list.
-func (s *Store) ResolveList(namespace string, mark uint64, revision string) {
-	rev := ParseRevision(revision)
-	if rev == 0 {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for key, own := range s.own.entries {
-		if !own.unknown || own.rev != 0 || own.mark >= mark || namespace != "" && namespace != key.Namespace {
-			continue
-		}
-		// The revision is that of the list, not one of an incarnation.
-		*own = ownEntry{rev: rev, revision: revision, unknown: true, mark: s.own.marks}
-		if s.scopeOf(key.Namespace).progress >= rev {
-			delete(s.own.entries, key)
-		}
-	}
-}
-
 // UnknownKeys are the keys in namespace, "" means all, whose state only the
 // server knows.
 func (s *Store) UnknownKeys(namespace string) (keys []client.ObjectKey) {

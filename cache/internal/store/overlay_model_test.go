@@ -62,7 +62,6 @@ type answer struct {
 // liveRead is one under way; its revision is negative until it is carried out.
 type liveRead struct {
 	mark uint64
-	list bool
 	at   int
 }
 
@@ -260,7 +259,7 @@ func (w *overlayWorld) list() {
 func (w *overlayWorld) read() {
 	if len(w.reads) == 0 || w.rnd.IntN(3) == 0 {
 		if _, answer := w.store.Get(w.key); answer == Unknown {
-			w.reads = append(w.reads, liveRead{mark: w.store.Mark(), list: w.rnd.IntN(2) == 0, at: -1})
+			w.reads = append(w.reads, liveRead{mark: w.store.Mark(), at: -1})
 			w.logf("live read asked for")
 		}
 		return
@@ -277,10 +276,8 @@ func (w *overlayWorld) read() {
 }
 
 func (w *overlayWorld) resolve(r liveRead) {
-	w.logf("live read of %d noted, a list %t", r.at, r.list)
+	w.logf("live read of %d noted", r.at)
 	switch state := w.states[r.at]; {
-	case r.list:
-		w.store.ResolveList("", r.mark, strconv.Itoa(r.at))
 	case visible(state) != nil:
 		w.store.Resolve(w.key, r.mark, state, state.ResourceVersion)
 	case state != nil:

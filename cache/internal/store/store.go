@@ -150,6 +150,13 @@ func (s *Store) Revision() (string, uint64) {
 	return at.revision, at.progress
 }
 
+// RevisionOf is the revision that the watch of namespace has reached.
+func (s *Store) RevisionOf(namespace string) string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.scopeOf(namespace).revision
+}
+
 // Reached says that the watch of namespace has delivered rev. An empty
 // namespace means all watches.
 func (s *Store) Reached(namespace, rv string) bool {
