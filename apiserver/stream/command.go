@@ -135,14 +135,20 @@ func statusOf(err error) metav1.Status {
 	return status
 }
 
+// maxSize bounds the JSON text of a size of a terminal, in bytes.
+const maxSize = 1 << 10
+
 // sizes passes the sizes that a client sends on, the newest one if they come faster than
-// they are read.
+// they are read. What is no size, or too long, is the last one.
 func sizes(from io.Reader) <-chan Size {
 	out := make(chan Size, 1)
 	go func() {
 		defer close(out)
-		for decoder := json.NewDecoder(from); ; {
+		defer func() { _, _ = io.Copy(io.Discard, from) }() // other channels stand behind
+		text := &io.LimitedReader{R: from}
+		for decoder := json.NewDecoder(text); ; {
 			var size Size
+			text.N = maxSize // for what is not buffered yet
 			if decoder.Decode(&size) != nil {
 				return
 			}

@@ -33,6 +33,12 @@ const (
 	requestIDHeader = "Requestid"
 )
 
+// The types of the two streams.
+const (
+	dataStream  = "data"
+	errorStream = "error"
+)
+
 // PortForward forwards connections of a client to ports of an object.
 type PortForward struct {
 	// Dial connects to a port; required. It decides where the server connects to.
@@ -67,7 +73,10 @@ type pair struct{ data, failure *spdystream.Stream }
 func forward(ctx context.Context, conn net.Conn, dial func(context.Context, uint16) (io.ReadWriteCloser, error)) {
 	defer func() { _ = conn.Close() }() // it may be closed already
 	opened := make(chan *spdystream.Stream, maxStreams)
-	spdy, err := serveSPDY(ctx, conn, func(s *spdystream.Stream) bool {
+	spdy, err := serveSPDY(ctx, conn, []string{streamTypeHeader, portHeader, requestIDHeader}, func(s *spdystream.Stream) bool {
+		if kind := s.Headers().Get(streamTypeHeader); kind != dataStream && kind != errorStream {
+			return false
+		}
 		opened <- s
 		return true
 	})
@@ -77,6 +86,7 @@ func forward(ctx context.Context, conn net.Conn, dial func(context.Context, uint
 	var forwarding sync.WaitGroup
 	defer forwarding.Wait()
 	defer spdy.end()
+	defer watch(spdy.gone, spdy.cancel, spdy.probe)()
 	pairs := map[string]*pair{}
 	for {
 		var s *spdystream.Stream
@@ -91,11 +101,16 @@ func forward(ctx context.Context, conn net.Conn, dial func(context.Context, uint
 			p = &pair{}
 			pairs[id] = p
 		}
-		if s.Headers().Get(streamTypeHeader) == "error" {
-			p.failure = s
-		} else {
-			p.data = s
+		half := &p.data
+		if s.Headers().Get(streamTypeHeader) == errorStream {
+			half = &p.failure
 		}
+		if *half != nil { // there is one
+			spdy.forget(s)
+			_ = s.Reset() // the client may be gone
+			continue
+		}
+		*half = s
 		if p.data == nil || p.failure == nil {
 			continue
 		}

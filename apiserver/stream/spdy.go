@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/moby/spdystream"
+	"github.com/moby/spdystream/spdy"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
@@ -30,8 +32,8 @@ const (
 // creationTimeout is how long a client has to open the streams of a command.
 const creationTimeout = 30 * time.Second
 
-// maxStreams bounds the streams of one connection.
-const maxStreams = 1024
+// maxStreams bounds the streams of one connection: 256 forwarded connections at once.
+const maxStreams = 512
 
 // upgradeSPDY takes over the connection of a request for SPDY with a protocol. conn is nil
 // if the request was answered with an error.
@@ -81,20 +83,26 @@ type spdySession struct {
 	net  net.Conn
 	// gone is done when the client has closed the connection, or the server ends it.
 	gone    context.Context
+	cancel  context.CancelFunc
 	ended   chan struct{} // no goroutine of the connection is left
 	mu      sync.Mutex
+	ending  bool // no stream is accepted any more
 	streams []*spdystream.Stream
 }
 
 // serveSPDY serves a connection until the client closes it or ctx ends. accept is called
-// for each stream and must not block; a stream that it does not want is refused.
-func serveSPDY(ctx context.Context, conn net.Conn, accept func(s *spdystream.Stream) bool) (*spdySession, error) {
-	spdy, err := spdystream.NewConnection(conn, true)
+// for each stream and must not block; a stream that it does not want is refused. Of the
+// headers of a stream those with the names in keep are kept.
+func serveSPDY(ctx context.Context, conn net.Conn, keep []string, accept func(s *spdystream.Stream) bool) (*spdySession, error) {
+	gone, cancel := context.WithCancel(ctx)
+	bounded := newFrames(conn, gone.Done())
+	spdy, err := spdystream.NewConnectionWithOptions(bounded, true,
+		spdy.WithMaxControlFramePayloadSize(maxControl), spdy.WithMaxHeaderCount(maxHeaders), spdy.WithMaxHeaderFieldSize(maxHeader))
 	if err != nil {
+		cancel()
 		return nil, err
 	}
-	gone, cancel := context.WithCancel(ctx)
-	s := &spdySession{conn: spdy, net: conn, gone: gone, ended: make(chan struct{})}
+	s := &spdySession{conn: spdy, net: conn, gone: gone, cancel: cancel, ended: make(chan struct{})}
 	context.AfterFunc(gone, func() { _ = conn.Close() }) // it may be closed already
 	go func() {
 		defer cancel()
@@ -103,18 +111,27 @@ func serveSPDY(ctx context.Context, conn net.Conn, accept func(s *spdystream.Str
 	go func() {
 		defer close(s.ended)
 		spdy.Serve(func(stream *spdystream.Stream) {
-			s.mu.Lock()
-			full := len(s.streams) >= maxStreams
-			if !full {
-				s.streams = append(s.streams, stream)
-			}
-			s.mu.Unlock()
-			if full || !accept(stream) || stream.SendReply(http.Header{}, false) != nil {
-				_ = stream.Refuse() // the connection may be gone
+			maps.DeleteFunc(stream.Headers(), func(name string, values []string) bool {
+				return len(values) != 1 || !slices.Contains(keep, name)
+			})
+			bounded.opened()
+			if !s.add(stream, accept) || stream.SendReply(http.Header{}, false) != nil {
+				_ = stream.Reset() // forgets it; the connection may be gone
 			}
 		})
 	}()
 	return s, nil
+}
+
+// add takes a stream if it is wanted and there is a place for it.
+func (s *spdySession) add(stream *spdystream.Stream, accept func(*spdystream.Stream) bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ending || len(s.streams) >= maxStreams || !accept(stream) {
+		return false
+	}
+	s.streams = append(s.streams, stream)
+	return true
 }
 
 // forget releases the places of streams that have ended.
@@ -124,10 +141,24 @@ func (s *spdySession) forget(streams ...*spdystream.Stream) {
 	s.streams = slices.DeleteFunc(s.streams, func(one *spdystream.Stream) bool { return slices.Contains(streams, one) })
 }
 
+// probe writes an empty frame of data to one of the streams: a client that is gone is
+// noticed by it while its input, which is not read, stands before its end.
+func (s *spdySession) probe() error {
+	s.mu.Lock()
+	streams := s.streams[:min(1, len(s.streams))]
+	s.mu.Unlock()
+	for _, one := range streams {
+		return one.WriteData(nil, false)
+	}
+	return nil
+}
+
 // end closes the connection and returns when nothing of it is left.
 func (s *spdySession) end() {
+	s.cancel()
 	_ = s.net.Close() // it may be closed already
 	s.mu.Lock()
+	s.ending = true
 	left := slices.Clone(s.streams)
 	s.mu.Unlock()
 	for _, stream := range left {
@@ -144,10 +175,21 @@ func commandOverSPDY(ctx context.Context, w http.ResponseWriter, h *http.Request
 	}
 	defer func() { _ = conn.Close() }() // it may be closed already
 	want := map[string]bool{"error": true, "stdin": o.Stdin, "stdout": o.Stdout, "stderr": o.Stderr, "resize": o.TTY}
-	opened := make(chan *spdystream.Stream, maxStreams)
-	spdy, err := serveSPDY(ctx, conn, func(s *spdystream.Stream) bool {
+	count := 0
+	for _, wanted := range want {
+		if wanted {
+			count++
+		}
+	}
+	opened := make(chan *spdystream.Stream, count)
+	spdy, err := serveSPDY(ctx, conn, []string{streamTypeHeader}, func(s *spdystream.Stream) bool {
+		name := s.Headers().Get(streamTypeHeader)
+		if !want[name] {
+			return false
+		}
+		want[name] = false // each one once
 		opened <- s
-		return want[s.Headers().Get(streamTypeHeader)]
+		return true
 	})
 	if err != nil {
 		return
@@ -155,7 +197,8 @@ func commandOverSPDY(ctx context.Context, w http.ResponseWriter, h *http.Request
 	session := &Session{gone: spdy.gone.Done()}
 	defer session.copying.Wait()
 	defer spdy.end()
-	streams := collect(spdy.gone, opened, want)
+	defer watch(spdy.gone, spdy.cancel, spdy.probe)()
+	streams := collect(spdy.gone, opened, count)
 	if streams == nil {
 		return
 	}
@@ -180,23 +223,16 @@ func commandOverSPDY(ctx context.Context, w http.ResponseWriter, h *http.Request
 	<-spdy.gone.Done() // the client has taken everything and closes, or the deadline ends
 }
 
-// collect returns the wanted streams by their names, nil if the client does not open them.
-func collect(ctx context.Context, opened <-chan *spdystream.Stream, want map[string]bool) map[string]*spdystream.Stream {
-	count := 0
-	for _, wanted := range want {
-		if wanted {
-			count++
-		}
-	}
+// collect returns the streams of a command by their names, nil if the client does not open
+// all of them.
+func collect(ctx context.Context, opened <-chan *spdystream.Stream, count int) map[string]*spdystream.Stream {
 	timeout := time.NewTimer(creationTimeout)
 	defer timeout.Stop()
 	streams := map[string]*spdystream.Stream{}
 	for len(streams) < count {
 		select {
 		case s := <-opened:
-			if name := s.Headers().Get(streamTypeHeader); want[name] {
-				streams[name] = s
-			}
+			streams[s.Headers().Get(streamTypeHeader)] = s
 		case <-timeout.C:
 			return nil
 		case <-ctx.Done():

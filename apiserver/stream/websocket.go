@@ -77,7 +77,7 @@ type socket struct {
 	ws *websocket.Conn
 	mu sync.Mutex // of messages that are sent
 	// inputs are the channels that the client writes to.
-	inputs map[byte]*io.PipeWriter
+	inputs map[byte]*input
 	halves bool // the client closes single channels
 }
 
@@ -99,16 +99,25 @@ func (o output) Write(p []byte) (int, error) {
 
 // input returns a channel that the client writes to.
 func (s *socket) input(channel byte) io.Reader {
-	r, w := io.Pipe()
-	s.inputs[channel] = w
-	return r
+	in := newInput()
+	s.inputs[channel] = in
+	return in
+}
+
+// probe sends a ping: a client that is gone is noticed by it while its input, which is not
+// read, stands before its end.
+func (s *socket) probe() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ping := websocket.Codec{Marshal: func(any) ([]byte, byte, error) { return nil, websocket.PingFrame, nil }}
+	return ping.Send(s.ws, nil)
 }
 
 // receive passes messages on until the connection ends.
 func (s *socket) receive() {
 	defer func() {
 		for _, in := range s.inputs {
-			_ = in.Close() // never fails
+			in.end()
 		}
 	}()
 	for {
@@ -123,11 +132,11 @@ func (s *socket) receive() {
 				return
 			}
 			if in := s.inputs[data[1]]; in != nil {
-				_ = in.Close() // never fails
+				in.end()
 			}
 		default:
 			if in := s.inputs[data[0]]; in != nil && len(data) > 1 {
-				_, _ = in.Write(data[1:]) // a command that has ended reads no more
+				_, _ = in.Write(data[1:]) // the client may have closed the channel
 			}
 		}
 	}
@@ -140,16 +149,10 @@ func commandOverWebSocket(ctx context.Context, w http.ResponseWriter, h *http.Re
 		defer cancel()
 		// A command that writes to a client that does not read ends, too.
 		defer context.AfterFunc(ctx, func() { _ = ws.SetDeadline(time.Now().Add(closeTimeout)) })()
-		s := &socket{ws: ws, inputs: map[byte]*io.PipeWriter{}, halves: ws.Config().Protocol[0] == protocolV5}
-		var readers []*io.PipeReader
-		in := func(channel byte) io.Reader {
-			r := s.input(channel)
-			readers = append(readers, r.(*io.PipeReader))
-			return r
-		}
+		s := &socket{ws: ws, inputs: map[byte]*input{}, halves: ws.Config().Protocol[0] == protocolV5}
 		session := &Session{gone: ctx.Done()}
 		if o.Stdin {
-			session.Stdin = in(stdinChannel)
+			session.Stdin = s.input(stdinChannel)
 		}
 		if o.Stdout {
 			session.Stdout = output{s, stdoutChannel}
@@ -158,18 +161,19 @@ func commandOverWebSocket(ctx context.Context, w http.ResponseWriter, h *http.Re
 			session.Stderr = output{s, stderrChannel}
 		}
 		if o.TTY {
-			session.Resize = sizes(in(resizeChannel))
+			session.Resize = sizes(s.input(resizeChannel))
 		}
 		var receiving sync.WaitGroup
 		receiving.Go(func() {
 			defer cancel()
 			s.receive()
 		})
+		defer watch(ctx, cancel, s.probe)()
 		// An empty message tells the client that the command begins.
 		_, _ = output{s, statusChannel}.Write(nil) // a client that is gone ends ctx
 		status := run(ctx, session)
-		for _, r := range readers {
-			_ = r.Close() // what the client sends from now on is dropped
+		for _, in := range s.inputs {
+			in.drop() // as is what the client sends from now on
 		}
 		session.copying.Wait()
 		if ctx.Err() == nil {
@@ -184,6 +188,34 @@ func commandOverWebSocket(ctx context.Context, w http.ResponseWriter, h *http.Re
 
 // websocketClosed is the status code of a connection that has ended as it should.
 const websocketClosed = 1000
+
+// probeEvery is how often a client is asked for a sign of life.
+const probeEvery = 10 * time.Second
+
+// watch probes a client until ctx ends, and calls cancel when it is gone. stop returns when
+// no probe is under way; ctx has ended, or the connection has a deadline.
+func watch(ctx context.Context, cancel context.CancelFunc, probe func() error) (stop func()) {
+	var probing sync.WaitGroup
+	probing.Go(func() {
+		ticker := time.NewTicker(probeEvery)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				if probe() != nil {
+					cancel()
+					return
+				}
+			}
+		}
+	})
+	return func() {
+		cancel()
+		probing.Wait()
+	}
+}
 
 // refuse answers with a Status.
 func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason, message string) {
