@@ -31,6 +31,19 @@ type Strategy interface {
 	Warnings(ctx context.Context, obj, old Object) []string
 }
 
+// MetadataErrors says how often a refusal lists an error of metadata. In kube-apiserver
+// several layers validate the metadata of an update, and each adds its errors; kinds
+// differ in how many of their own do. The zero value is the usual: the errors of an update
+// are listed twice, those of a creation once.
+type MetadataErrors struct {
+	// Once lists each error of an update once, and those of a creation only if the
+	// Strategy has none.
+	Once bool
+	// RepeatCreation lists for an update also the errors that a creation would have. It
+	// means nothing beside Once.
+	RepeatCreation bool
+}
+
 // Ownership records which manager set which field, in metadata.managedFields.
 type Ownership interface {
 	// Update attributes to manager the fields that differ between live and obj, and

@@ -33,6 +33,8 @@ type Version struct {
 	RawMembers bool
 	// Strategy of creates and updates; required.
 	Strategy Strategy
+	// MetadataErrors says how often creates and updates list errors of metadata.
+	MetadataErrors MetadataErrors
 	// Prune removes fields that the schema does not know from an object that was
 	// converted to this version for a reader. Unlike Strategy.Normalize it sets no
 	// defaults, because the object is not written. nil: nothing is pruned.
@@ -121,6 +123,8 @@ type Subresource struct {
 	// Strategy makes it a view of the object itself, of the same kind, with its own
 	// rules: get, update and patch. An example is /status.
 	Strategy Strategy
+	// MetadataErrors says how often updates by that Strategy list errors of metadata.
+	MetadataErrors MetadataErrors
 	// Verbs restricts the verbs: of a Strategy, nil: get, patch and update; of a
 	// Backend, nil: those that it implements.
 	Verbs []string

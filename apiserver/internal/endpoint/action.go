@@ -74,7 +74,7 @@ func (h *Handler) act(ctx context.Context, req *Request, o registry.WriteOptions
 		r.Version, strategy, ownership = req.Served.Version(t.Version), t.Strategy, t.Ownership
 	}
 	wr := h.registry.NewWrite(&r, req.Served, req.Sub, o)
-	wr.Strategy, wr.Ownership = strategy, ownership
+	wr.Strategy, wr.Ownership, wr.MetadataErrors = strategy, ownership, resource.MetadataErrors{}
 	change := func(ctx context.Context, old resource.Object) (resource.Object, error) {
 		if err := wr.CheckPreconditions(body.GetUID(), body.GetResourceVersion(), old); err != nil {
 			return nil, err

@@ -98,14 +98,14 @@ func containsOwner(refs []metav1.OwnerReference, ref metav1.OwnerReference) bool
 	return false
 }
 
-// ValidateNew validates an object that is to be created. A kind without metadata
-// validation has its metadata checked only if there are no other errors.
+// ValidateNew validates an object that is to be created. A kind that lists errors of
+// metadata once has its metadata validated only if there are no other errors.
 //
 // tracked is set if the server itself made managedFields; they are then not validated.
-func ValidateNew(ctx context.Context, in *resource.Resource, by resource.Strategy, obj resource.Object, tracked bool) field.ErrorList {
-	rule, last := nameRule(in), false
-	if updates, _ := errorRepeats(by); updates == 0 {
-		rule, last = pathSegment, true
+func ValidateNew(ctx context.Context, in *resource.Resource, by resource.Strategy, list resource.MetadataErrors, obj resource.Object, tracked bool) field.ErrorList {
+	rule := nameRule(in)
+	if list.Once {
+		rule = pathSegment
 	}
 	metadata := func() field.ErrorList {
 		if tracked && plain(in, obj, nil) {
@@ -113,7 +113,7 @@ func ValidateNew(ctx context.Context, in *resource.Resource, by resource.Strateg
 		}
 		return apivalidation.ValidateObjectMetaAccessor(metadataToValidate(obj, tracked), in.Namespaced, rule, field.NewPath("metadata"))
 	}
-	if last {
+	if list.Once {
 		if errs := by.Validate(ctx, obj, nil); len(errs) > 0 {
 			return errs
 		}
@@ -122,9 +122,8 @@ func ValidateNew(ctx context.Context, in *resource.Resource, by resource.Strateg
 	return append(metadata(), by.Validate(ctx, obj, nil)...)
 }
 
-// ValidateChanged validates the metadata of an update; by decides how often
-// errors are repeated.
-func ValidateChanged(in *resource.Resource, by resource.Strategy, obj, old resource.Object, tracked bool) field.ErrorList {
+// ValidateChanged validates the metadata of an update.
+func ValidateChanged(in *resource.Resource, list resource.MetadataErrors, obj, old resource.Object, tracked bool) field.ErrorList {
 	if tracked && plain(in, obj, old) {
 		return nil
 	}
@@ -134,32 +133,14 @@ func ValidateChanged(in *resource.Resource, by resource.Strategy, obj, old resou
 	}
 	update := apivalidation.ValidateObjectMetaAccessorUpdate(meta, old, path)
 	errs := append(apivalidation.ValidateObjectMetaAccessor(meta, in.Namespaced, pathSegment, path), update...)
-	updates, creations := errorRepeats(by)
-	for range updates {
-		errs = append(errs, update...)
+	if list.Once {
+		return errs
 	}
-	for range creations {
+	errs = append(errs, update...)
+	if list.RepeatCreation {
 		errs = append(errs, apivalidation.ValidateObjectMetaAccessor(meta, in.Namespaced, nameRule(in), path)...)
 	}
 	return errs
-}
-
-// metadataErrorRepeater may be implemented by a [resource.Strategy]. In kube-apiserver
-// several layers validate the metadata of an update, and each adds its errors; kinds
-// differ in how many of their own do.
-type metadataErrorRepeater interface {
-	// MetadataErrorRepeats returns how many more times the errors of an update are
-	// listed, and those that a creation would have as well.
-	MetadataErrorRepeats() (update, creation int)
-}
-
-// errorRepeats returns the repeats that the strategy asks for; by default the errors of
-// updates are listed once more.
-func errorRepeats(by resource.Strategy) (update, creation int) {
-	if r, ok := by.(metadataErrorRepeater); ok {
-		return r.MetadataErrorRepeats()
-	}
-	return 1, 0
 }
 
 // nameRule returns the rule for names of the resource.

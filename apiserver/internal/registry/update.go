@@ -124,7 +124,7 @@ func (wr *Write) CompleteUpdate(ctx context.Context, obj, old resource.Object) e
 	obj.SetGeneration(old.GetGeneration())
 	wr.Strategy.Prepare(ctx, obj, old)
 	objectmeta.Keep(obj, old)
-	errs := append(objectmeta.ValidateChanged(in.Resource, wr.Strategy, obj, old, wr.Ownership != nil), wr.Strategy.Validate(ctx, obj, old)...)
+	errs := append(objectmeta.ValidateChanged(in.Resource, wr.MetadataErrors, obj, old, wr.Ownership != nil), wr.Strategy.Validate(ctx, obj, old)...)
 	if len(errs) > 0 {
 		return apierrors.NewInvalid(in.GroupKind(obj), obj.GetName(), errs)
 	}

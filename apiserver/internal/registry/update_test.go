@@ -277,31 +277,26 @@ func TestWritesRemoveRepeatedOwnersWithAWarning(t *testing.T) {
 	}
 }
 
-// repeating is a strategy that has metadata errors listed more often.
-type repeating struct {
-	rules
-	updates, creations int
-}
-
-func (r repeating) MetadataErrorRepeats() (update, creation int) { return r.updates, r.creations }
+// decorated is a strategy that wraps another.
+type decorated struct{ resource.Strategy }
 
 func TestMetadataErrorsAreListedAsOftenAsInKubernetes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		strategy    resource.Strategy
+		listed      resource.MetadataErrors
 		created     string // errors of a creation with an invalid name and data
 		uid, prefix int    // how often an update lists that the uid changed, and that generateName is invalid
 	}{
-		{rules{}, "metadata.name, data[invalid]", 2, 1},
-		{repeating{rules{}, 0, 0}, "data[invalid]", 1, 1},
-		{repeating{rules{}, 2, 1}, "metadata.name, data[invalid]", 3, 2},
+		{resource.MetadataErrors{}, "metadata.name, data[invalid]", 2, 1},
+		{resource.MetadataErrors{Once: true}, "data[invalid]", 1, 1},
+		{resource.MetadataErrors{RepeatCreation: true}, "metadata.name, data[invalid]", 2, 2},
 	} {
 		f := newFixture(t, resource.DeletionRules{})
-		f.in.Versions[0].Strategy = c.strategy
+		f.in.Versions[0].Strategy, f.in.Versions[0].MetadataErrors = decorated{rules{}}, c.listed
 		f.create("a")
 		_, err := f.write("create", "", WriteOptions{}).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "Capital"}, Data: map[string]string{"invalid": ""}})
 		if got := strings.Join(causes(err), ", "); got != c.created {
-			t.Errorf("%T: a creation lists %s, want %s", c.strategy, got, c.created)
+			t.Errorf("%+v: a creation lists %s, want %s", c.listed, got, c.created)
 		}
 		_, _, err = f.write("patch", "a", WriteOptions{}).Replace(t.Context(), edit(func(m *corev1.ConfigMap) {
 			m.UID, m.GenerateName = "other", "a/"
@@ -311,7 +306,7 @@ func TestMetadataErrorsAreListedAsOftenAsInKubernetes(t *testing.T) {
 			count[cause]++
 		}
 		if count["metadata.uid"] != c.uid || count["metadata.generateName"] != c.prefix {
-			t.Errorf("%T: an update lists %v, want metadata.uid %d times and metadata.generateName %d times", c.strategy, count, c.uid, c.prefix)
+			t.Errorf("%+v: an update lists %v, want metadata.uid %d times and metadata.generateName %d times", c.listed, count, c.uid, c.prefix)
 		}
 	}
 }

@@ -29,6 +29,8 @@ type Write struct {
 	// Strategy and Ownership of the object, or of the subresource that is written.
 	Strategy  resource.Strategy
 	Ownership resource.Ownership
+	// MetadataErrors of what is written, as for Strategy.
+	MetadataErrors resource.MetadataErrors
 	// Manager is the field manager of the request.
 	Manager string
 	// Creates allows the write to create an object that does not exist.
@@ -64,12 +66,12 @@ func (g *Registry) NewWrite(r *resource.Request, in *Served, sub *resource.Subre
 	r.DryRun = resource.IsDryRun(o.DryRun)
 	wr := &Write{
 		g: g, Request: r, Served: in, Version: r.Version, sub: sub,
-		Strategy: r.Version.Strategy, Ownership: r.Version.Ownership,
+		Strategy: r.Version.Strategy, Ownership: r.Version.Ownership, MetadataErrors: r.Version.MetadataErrors,
 		Manager:   apply.ManagerName(o.FieldManager, r.UserAgent),
 		admission: in.Admission, options: o,
 	}
 	if sub != nil && sub.Strategy != nil {
-		wr.Strategy, wr.Ownership = sub.Strategy, sub.Ownership
+		wr.Strategy, wr.Ownership, wr.MetadataErrors = sub.Strategy, sub.Ownership, sub.MetadataErrors
 	}
 	return wr
 }

@@ -52,11 +52,6 @@ type guard struct {
 	check func(ctx context.Context, f *valid.Field, obj, old resource.Object)
 }
 
-// MetadataErrorRepeats returns what the kind's own strategy does.
-func (g guard) MetadataErrorRepeats() (update, creation int) {
-	return g.Strategy.(interface{ MetadataErrorRepeats() (update, creation int) }).MetadataErrorRepeats()
-}
-
 // Validate implements [resource.Strategy].
 func (g guard) Validate(ctx context.Context, obj, old resource.Object) field.ErrorList {
 	var errs field.ErrorList

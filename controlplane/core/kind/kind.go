@@ -119,26 +119,25 @@ type Metadata struct {
 	AnyFinalizer bool
 }
 
-// repeats returns what strategy.MetadataErrorRepeats does.
-func repeats(once, asCreation bool) (update, creation int) {
-	switch {
-	case once:
-		return 0, 0
-	case asCreation:
-		return 1, 1
-	}
-	return 1, 0
+// errors is how often writes of the object list errors of metadata.
+func (m Metadata) errors() resource.MetadataErrors {
+	return resource.MetadataErrors{Once: m.ErrorsOnce, RepeatCreation: m.RepeatCreationErrors}
+}
+
+// statusErrors is how often writes of the status do.
+func (m Metadata) statusErrors() resource.MetadataErrors {
+	return resource.MetadataErrors{Once: m.StatusErrorsOnce, RepeatCreation: m.RepeatStatusCreationErrors}
 }
 
 // finalizers checks those of an object, as often as the other metadata.
-func (m Metadata) finalizers(obj, old resource.Object, once, asCreation bool) field.ErrorList {
-	if m.AnyFinalizer || once {
+func (m Metadata) finalizers(obj, old resource.Object, list resource.MetadataErrors) field.ErrorList {
+	if m.AnyFinalizer || list.Once {
 		return nil
 	}
 	var errs field.ErrorList
 	f := valid.At(field.NewPath("metadata"), &errs)
 	f.Finalizers("finalizers", obj.GetFinalizers())
-	if old != nil && asCreation {
+	if old != nil && list.RepeatCreation {
 		errs = append(errs, errs...)
 	}
 	return errs
@@ -205,6 +204,7 @@ func (k Of[T, P]) Resource() *resource.Resource {
 		Name:                 k.Version,
 		New:                  func() resource.Object { return P(new(T)) },
 		Strategy:             rules,
+		MetadataErrors:       k.Metadata.errors(),
 		Canonicalize:         rules.settle,
 		Ownership:            k.ownership(gvk, "", "status"),
 		Printer:              table.Default(),
@@ -229,7 +229,7 @@ func (k Of[T, P]) Resource() *resource.Resource {
 	}
 	if k.Status {
 		version.Subresources = append([]resource.Subresource{{
-			Name: "status", Strategy: statusStrategy[T, P]{rules}, Ownership: k.ownership(gvk, "status", "spec"),
+			Name: "status", Strategy: statusStrategy[T, P]{rules}, MetadataErrors: k.Metadata.statusErrors(), Ownership: k.ownership(gvk, "status", "spec"),
 		}}, version.Subresources...)
 	}
 	return &resource.Resource{

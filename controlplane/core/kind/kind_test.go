@@ -166,27 +166,27 @@ func TestNormalizeRoundsQuantitiesOfCoreKindsAndSetsDefaults(t *testing.T) {
 func TestValidateNamesErrorsOfMetadataAsOftenAsKubernetes(t *testing.T) {
 	t.Parallel()
 	const bad = "metadata.finalizers[0]"
+	usual, again, once := api.MetadataErrors{}, api.MetadataErrors{RepeatCreation: true}, api.MetadataErrors{Once: true}
 	rule := func(obj, old *appsv1.Deployment) field.ErrorList {
 		return field.ErrorList{field.Invalid(field.NewPath("spec"), obj.Name, fmt.Sprint("old: ", old != nil))}
 	}
 	for _, c := range []struct {
-		name                            string
-		metadata                        Metadata
-		creation, update, status        int // how often the finalizer is refused
-		updates, creations              int // MetadataErrorRepeats of the object
-		statusUpdates, statusOfCreation int // of its status
+		name                     string
+		metadata                 Metadata
+		creation, update, status int // how often the finalizer is refused
+		listed, statusListed     api.MetadataErrors
 	}{
-		{"usual", Metadata{}, 1, 1, 1, 1, 0, 1, 0},
-		{"again", Metadata{RepeatCreationErrors: true}, 1, 2, 1, 1, 1, 1, 0},
-		{"status again", Metadata{RepeatStatusCreationErrors: true}, 1, 1, 2, 1, 0, 1, 1},
-		{"unchecked", Metadata{ErrorsOnce: true}, 0, 0, 1, 0, 0, 1, 0},
-		{"status unchecked", Metadata{StatusErrorsOnce: true}, 1, 1, 0, 1, 0, 0, 0},
-		{"any finalizer", Metadata{AnyFinalizer: true}, 0, 0, 0, 1, 0, 1, 0},
+		{"usual", Metadata{}, 1, 1, 1, usual, usual},
+		{"again", Metadata{RepeatCreationErrors: true}, 1, 2, 1, again, usual},
+		{"status again", Metadata{RepeatStatusCreationErrors: true}, 1, 1, 2, usual, again},
+		{"unchecked", Metadata{ErrorsOnce: true}, 0, 0, 1, once, usual},
+		{"status unchecked", Metadata{StatusErrorsOnce: true}, 1, 1, 0, usual, once},
+		{"any finalizer", Metadata{AnyFinalizer: true}, 0, 0, 0, usual, usual},
 	} {
 		k := deployments()
 		k.Metadata, k.Validate, k.ValidateStatus = c.metadata, rule, rule
-		object := k.Strategy()
-		status := k.Resource().Versions[0].Subresources[0].Strategy
+		version := k.Resource().Versions[0]
+		object, status := version.Strategy, version.Subresources[0]
 		obj := deployment(1, func(d *appsv1.Deployment) { d.Finalizers = []string{"plain"} })
 		old := deployment(1, nil)
 		for _, at := range []struct {
@@ -197,7 +197,7 @@ func TestValidateNamesErrorsOfMetadataAsOftenAsKubernetes(t *testing.T) {
 		}{
 			{"creation", object.Validate(t.Context(), obj, nil), c.creation, false},
 			{"update", object.Validate(t.Context(), obj, old), c.update, true},
-			{"status", status.Validate(t.Context(), obj, old), c.status, true},
+			{"status", status.Strategy.Validate(t.Context(), obj, old), c.status, true},
 		} {
 			refused := 0
 			for _, err := range at.errs {
@@ -210,12 +210,9 @@ func TestValidateNamesErrorsOfMetadataAsOftenAsKubernetes(t *testing.T) {
 				t.Errorf("%s, %s: refused %d times, want %d; the rule of the kind says %v", c.name, at.name, refused, at.want, last)
 			}
 		}
-		repeated := func(s api.Strategy) string {
-			update, creation := s.(interface{ MetadataErrorRepeats() (int, int) }).MetadataErrorRepeats()
-			return fmt.Sprint(update, creation)
-		}
-		if got, want := repeated(object)+" "+repeated(status), fmt.Sprint(c.updates, c.creations, c.statusUpdates, c.statusOfCreation); got != want {
-			t.Errorf("%s: errors of metadata are repeated %s times, want %s", c.name, got, want)
+		if version.MetadataErrors != c.listed || status.MetadataErrors != c.statusListed {
+			t.Errorf("%s: errors of metadata are listed as %+v, those of the status as %+v; want %+v and %+v",
+				c.name, version.MetadataErrors, status.MetadataErrors, c.listed, c.statusListed)
 		}
 	}
 	k := deployments()

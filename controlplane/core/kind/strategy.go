@@ -78,7 +78,7 @@ func (s *strategy[T, P]) Prepare(ctx context.Context, obj, old resource.Object) 
 // Validate checks by the rules of the kind.
 func (s *strategy[T, P]) Validate(_ context.Context, obj, old resource.Object) field.ErrorList {
 	m := s.kind.Metadata
-	errs := m.finalizers(obj, old, m.ErrorsOnce, m.RepeatCreationErrors)
+	errs := m.finalizers(obj, old, m.errors())
 	if s.kind.Validate == nil {
 		return errs
 	}
@@ -87,12 +87,6 @@ func (s *strategy[T, P]) Validate(_ context.Context, obj, old resource.Object) f
 		before = old.(P)
 	}
 	return append(errs, s.kind.Validate(obj.(P), before)...)
-}
-
-// MetadataErrorRepeats returns how often errors of metadata are listed again; see the
-// package registry of apiserver.
-func (s *strategy[T, P]) MetadataErrorRepeats() (update, creation int) {
-	return repeats(s.kind.Metadata.ErrorsOnce, s.kind.Metadata.RepeatCreationErrors)
 }
 
 // Warnings about an accepted object.
@@ -140,7 +134,7 @@ func (s statusStrategy[T, P]) Prepare(ctx context.Context, obj, old resource.Obj
 // Validate checks the status by the rules of the kind.
 func (s statusStrategy[T, P]) Validate(_ context.Context, obj, old resource.Object) field.ErrorList {
 	m := s.kind.Metadata
-	errs := m.finalizers(obj, old, m.StatusErrorsOnce, m.RepeatStatusCreationErrors)
+	errs := m.finalizers(obj, old, m.statusErrors())
 	if s.kind.ValidateStatus == nil {
 		return errs
 	}
@@ -154,12 +148,6 @@ func (s statusStrategy[T, P]) Warnings(_ context.Context, obj, old resource.Obje
 		return nil
 	}
 	return s.kind.StatusWarnings(obj.(P), old.(P))
-}
-
-// MetadataErrorRepeats returns how often errors of metadata are listed again; see the
-// package registry of apiserver.
-func (s statusStrategy[T, P]) MetadataErrorRepeats() (update, creation int) {
-	return repeats(s.kind.Metadata.StatusErrorsOnce, s.kind.Metadata.RepeatStatusCreationErrors)
 }
 
 // part returns a field of an object.
