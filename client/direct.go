@@ -145,7 +145,7 @@ func (d *direct) begin(ctx context.Context, verb Verb, gvk schema.GroupVersionKi
 	if err != nil {
 		return c, err
 	}
-	c.resource = resource
+	c.resource, c.Resource = resource, resource.GVR.Resource
 	if resource.Namespaced {
 		named := verb != VerbList && verb != VerbWatch && verb != VerbDeleteAll
 		if named && key.Namespace == "" {

@@ -50,6 +50,9 @@ type Call struct {
 	Key         ObjectKey // Name is empty for list, watch and deletecollection
 	SubResource string
 	DryRun      bool
+	// Resource is the plural name of the kind, as the server has it. It is empty where
+	// the kind is not mapped: for reads of a cache, and in an interceptor.
+	Resource string
 
 	// The rest is known when the call has finished.
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -15,6 +16,7 @@ import (
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/interceptor"
+	"github.com/steer-dev/steer/client/mapping"
 )
 
 // Fault makes calls of the operator fail; see [Options.Faults]. The zero value
@@ -36,7 +38,8 @@ type Fault struct {
 	Times int
 }
 
-// Failure makes a call, or does not, and returns what the operator gets.
+// Failure makes a call, or does not, and returns what the operator gets. The call has
+// the Resource that its kind is mapped to.
 // [Conflict], [InternalError], [TooManyRequests] and [TimeoutAfterCommit] are
 // failures.
 type Failure func(call client.Call, do func() error) error
@@ -69,7 +72,7 @@ func TimeoutAfterCommit(_ client.Call, do func() error) error {
 }
 
 func resourceOf(call client.Call) schema.GroupResource {
-	return schema.GroupResource{Group: call.GVK.Group, Resource: strings.ToLower(call.GVK.Kind) + "s"}
+	return schema.GroupResource{Group: call.GVK.Group, Resource: call.Resource}
 }
 
 // String describes the calls that f is for, for the failure of a test.
@@ -109,8 +112,19 @@ func newFaults(list []Fault) *faults {
 	return f
 }
 
-// intercept is for interceptor.Each.
-func (f *faults) intercept(_ context.Context, call client.Call, do func() error) error {
+// intercept makes a call, or has it fail. A call of a kind that the server does not
+// have is made, and not counted: it fails by itself.
+func (f *faults) intercept(ctx context.Context, kinds *mapping.Mapper, call client.Call, do func() error) error {
+	if !slices.ContainsFunc(f.faults, func(fault Fault) bool { return fault.matches(call) }) {
+		return do()
+	}
+	if !call.GVK.Empty() { // an apply configuration has its kind in a field
+		resource, err := kinds.ForKind(ctx, call.GVK)
+		if err != nil {
+			return do()
+		}
+		call.Resource = resource.GVR.Resource
+	}
 	if fail := f.next(call); fail != nil {
 		return fail(call, do)
 	}
@@ -180,7 +194,10 @@ func describe(call client.Call, name string) string {
 // interceptors puts the faults, the user's own interceptor and the end of a
 // process in front of a client, in this order from the server on.
 func (e *Env) interceptors(c client.Client) client.Client {
-	c = interceptor.New(c, interceptor.Each(e.faults.intercept))
+	kinds := c.Mapper()
+	c = interceptor.New(c, interceptor.Each(func(ctx context.Context, call client.Call, do func() error) error {
+		return e.faults.intercept(ctx, kinds, call, do)
+	}))
 	c = interceptor.New(c, e.options.Intercept)
 	return interceptor.New(c, interceptor.Each(e.killer.intercept))
 }

@@ -5,6 +5,7 @@ package steertest_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/steer-dev/steer/client"
@@ -74,6 +76,27 @@ func TestFaultsAreMetInTheWayThatTheySay(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+func TestFaultsNameTheResourceThatTheKindIsMappedTo(t *testing.T) {
+	t.Parallel()
+	types := scheme(t)
+	if err := networkingv1.AddToScheme(types); err != nil {
+		t.Fatal(err)
+	}
+	var got error
+	steertest.New(t, steertest.Options{
+		Scheme: types, Faults: []steertest.Fault{{Verb: client.VerbUpdate, Kind: "Ingress", With: steertest.Conflict}},
+		Setup: func(ctx context.Context, m *manager.Manager) error {
+			ingress := &networkingv1.Ingress{}
+			ingress.Namespace, ingress.Name = "default", "web"
+			got = m.Client().Update(ctx, ingress)
+			return nil
+		},
+	})
+	if status := new(apierrors.StatusError); !errors.As(got, &status) || status.ErrStatus.Details.Kind != "ingresses" || status.ErrStatus.Details.Group != "networking.k8s.io" {
+		t.Errorf("the conflict is %v, want one of ingresses.networking.k8s.io", got)
 	}
 }
 
