@@ -17,12 +17,12 @@ import (
 // import in turn. It is the table of ARCHITECTURE.md.
 var arrows = map[string][]string{
 	"storage":       {},
-	"apiserver":     {"storage", "crdvalidation", "certificate"},
+	"apiserver":     {"storage", "crdvalidation", "certificate", "internal"},
 	"crdvalidation": {},
 	"certificate":   {},
 	"controlplane":  {"apiserver", "storage", "crdvalidation"},
 
-	"client":     {},
+	"client":     {"internal"},
 	"trace":      {},
 	"queue":      {"trace"},
 	"cache":      {"client"},

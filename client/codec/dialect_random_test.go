@@ -147,30 +147,6 @@ func FuzzKinds(f *testing.F) {
 	})
 }
 
-func TestOnePassCoversTheTypesThatMatter(t *testing.T) {
-	t.Parallel()
-	for _, build := range dialectTypes {
-		typ := reflect.TypeOf(build())
-		if strings.Contains(typ.String(), "map[") {
-			continue
-		}
-		if !onePass(typ) {
-			t.Errorf("%s is decoded the slow way", typ)
-		}
-	}
-	type withAny struct {
-		X any `json:"x"`
-	}
-	type namedInline struct {
-		X struct{ Y int } `json:",inline"`
-	}
-	for _, typ := range []reflect.Type{reflect.TypeFor[*withAny](), reflect.TypeFor[*namedInline]()} {
-		if onePass(typ) {
-			t.Errorf("%s must be decoded the slow way: the decoders differ on it", typ)
-		}
-	}
-}
-
 // TestJSONDialectHoldsForMutatedInput changes the seeds at random: bytes,
 // ranges, and fragments of one another.
 func TestJSONDialectHoldsForMutatedInput(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/steer-dev/steer/client/codec/internal/message"
+	"github.com/steer-dev/steer/internal/kubejson"
 )
 
 // Options of decoding streams.
@@ -101,7 +102,7 @@ func (d *itemDecoder) intoFromJSON(obj runtime.Object) error {
 		u.Object = m
 		return err
 	}
-	if onePass(reflect.TypeOf(obj)) {
+	if kubejson.OnePass(reflect.TypeOf(obj)) {
 		return json.UnmarshalDecode(d.u.dec, obj, d.typed)
 	}
 	raw, err := d.u.dec.ReadValue()

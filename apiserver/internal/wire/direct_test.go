@@ -5,45 +5,12 @@ package wire
 
 import (
 	"os"
-	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	kjson "sigs.k8s.io/json"
 )
-
-func TestUsualKindsAreReadInOnePass(t *testing.T) {
-	t.Parallel()
-	for _, obj := range []any{
-		&corev1.Pod{}, &corev1.Service{}, &corev1.Node{}, &corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Event{}, &corev1.PersistentVolume{},
-		&appsv1.Deployment{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{}, &appsv1.DaemonSet{}, &appsv1.ControllerRevision{},
-		&batchv1.Job{}, &batchv1.CronJob{}, &networkingv1.Ingress{}, &rbacv1.ClusterRole{}, &storagev1.StorageClass{}, &autoscalingv2.HorizontalPodAutoscaler{},
-	} {
-		if !direct(reflect.TypeOf(obj)) {
-			t.Errorf("%T is read twice", obj)
-		}
-	}
-	for _, obj := range []any{
-		&struct {
-			A any `json:"a"`
-		}{}, &struct{ A int }{}, &struct {
-			A int `json:"a,string"`
-		}{}, &struct {
-			A [2]int `json:"a"`
-		}{},
-	} {
-		if direct(reflect.TypeOf(obj)) {
-			t.Errorf("%T is taken for a plain type", obj)
-		}
-	}
-}
 
 func TestOnePassReadsWhatTheLibraryReads(t *testing.T) {
 	t.Parallel()

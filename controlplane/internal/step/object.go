@@ -11,12 +11,11 @@ import (
 	"slices"
 	"strconv"
 
-	jsonv2 "github.com/go-json-experiment/json"
-	jsonv1 "github.com/go-json-experiment/json/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/internal/kubejson"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -51,16 +50,14 @@ func (o *Object) Without(finalizer string) []string {
 	return rest
 }
 
-// Decode reads a stored object, or some of its fields, into a Go type of built-in
-// kinds that is empty, in one pass. Fields have the names of their tags, as they are.
-// Texts share the memory of the record.
+// Decode reads a stored object, or some of its fields, into an empty Go value, as
+// sigs.k8s.io/json does: in one pass if it can. Texts share the memory of the record.
 func Decode(rec *storage.Record, into any) error {
 	if resource.ReadStored(rec.Value, into) {
 		return nil
 	}
 	reflect.ValueOf(into).Elem().SetZero() // some of it may have been read
-	return jsonv2.Unmarshal(rec.Value, into, jsonv1.DefaultOptionsV1(),
-		jsonv2.MatchCaseInsensitiveNames(false), jsonv1.ReportErrorsWithLegacySemantics(false))
+	return kubejson.Unmarshal(rec.Value, into)
 }
 
 // WithMetadata returns a stored object with some fields of its metadata replaced,
