@@ -16,7 +16,8 @@
 //		fmt.Println(r) // replicas default/web: updated Pod default/web-1 (status.phase) -> get Replicas@41 list Pod@44[2] -> create Pod@45 -> done in 3ms
 //	}
 //
-// Records hold names, revisions and field paths, never values. Of Secrets they
-// hold less: paths end at the first field, and the text of an error that
-// concerns one is replaced, because API servers quote the offending value.
+// Records hold names, revisions and field paths, and no values of objects but those that
+// the text of an error quotes: API servers quote a value that they refuse, and reconcilers
+// write what they like. Who may read records may read that. Of Secrets they hold less:
+// paths end at the first field, and the text of an error that concerns one is replaced.
 package trace
