@@ -225,12 +225,12 @@ func Log(ctx context.Context) *slog.Logger {
 	return slog.Default()
 }
 
-// ReconcileID returns the id of the reconcile that ctx belongs to, 0 elsewhere.
+// ReconcileID returns the id of the reconcile that ctx belongs to, the zero value elsewhere.
 func ReconcileID(ctx context.Context) trace.ID {
 	if a := attemptOf(ctx); a != nil {
 		return a.record.ID()
 	}
-	return 0
+	return trace.ID{}
 }
 
 // Emit sends an event for users from within a reconcile. Emit on transitions,

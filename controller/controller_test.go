@@ -33,7 +33,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestTheKindIsInferredAndItsObjectsAreReconciled(t *testing.T) {
 	t.Parallel()
 	run(t, func(ctx context.Context, w *Web) (controller.Result, error) {
-		if w.Kind != "Web" || controller.ReconcileID(ctx) == 0 {
+		if w.Kind != "Web" || controller.ReconcileID(ctx).IsZero() {
 			t.Errorf("%v in reconcile %v", w.TypeMeta, controller.ReconcileID(ctx))
 		}
 		w.Status.Ready = w.Spec.Replicas

@@ -156,7 +156,7 @@ func (s *server) do(ctx context.Context, verb client.Verb, obj runtime.Object, k
 	if err == nil {
 		var content map[string]any
 		s.mu.Lock()
-		if verb.Writes() && controller.ReconcileID(ctx) != 0 {
+		if verb.Writes() && !controller.ReconcileID(ctx).IsZero() {
 			what := gvk.Kind
 			if sub != "" {
 				what += "/" + sub

@@ -218,17 +218,17 @@ func TestRecorderThatIsFullDelaysNothing(t *testing.T) {
 	defer stopReader()
 	standing, read := make(chan struct{}), make(chan struct{})
 	var newest trace.ID // known when the reader goes on
-	missed, last := 0, trace.ID(0)
+	missed, last := 0, trace.ID{}
 	first := make(chan struct{})
 	records := m.Recorder().Follow(follow)
 	go func() {
 		defer close(read)
 		for r := range records {
-			if last == 0 {
+			if last.IsZero() {
 				close(first)
 				<-standing
 			}
-			if r.ID <= last {
+			if r.ID.Number <= last.Number {
 				t.Errorf("%s after %s", r.ID, last)
 			}
 			if missed, last = missed+r.Missed, r.ID; last == newest {

@@ -56,7 +56,7 @@ type Active struct {
 // ID of the reconcile.
 func (a *Active) ID() ID {
 	if a == nil {
-		return 0
+		return ID{}
 	}
 	return a.id
 }

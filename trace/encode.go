@@ -41,7 +41,7 @@ func (w *buffer) object(o *Object) {
 }
 
 func (w *buffer) start(id ID, s *Start) {
-	w.uint(uint64(id))
+	w.uint(id.Number) // the rest is that of the recorder
 	w.string(s.Controller)
 	w.object(&s.Object)
 	w.string(s.Request)
@@ -134,10 +134,11 @@ func (r *decoder) object() Object {
 	return Object{Group: r.string(), Kind: r.string(), Namespace: r.string(), Name: r.string()}
 }
 
-func decode(b []byte) Record {
+// decode reads a record of the recorder.
+func (recorder *Recorder) decode(b []byte) Record {
 	r := decoder{b}
 	rec := Record{
-		ID:         ID(r.uint()),
+		ID:         ID{Recorder: recorder.id, Number: r.uint()},
 		Controller: r.string(),
 		Object:     r.object(),
 		Request:    r.string(),

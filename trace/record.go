@@ -10,23 +10,28 @@ import (
 	"time"
 )
 
-// ID names one reconcile. The upper half is the second in which its recorder was
-// made, the lower half counts; ids of one recorder increase. Zero is no id.
-type ID uint64
+// ID names one reconcile, among those of all replicas and of all starts. The zero value
+// is no id.
+type ID struct {
+	// Recorder is the number that the recorder drew when it was made.
+	Recorder uint64
+	// Number counts the reconciles of the recorder, from 1.
+	Number uint64
+}
 
-// String returns two groups of eight hexadecimal digits.
+// IsZero reports whether there is no id.
+func (id ID) IsZero() bool { return id == ID{} }
+
+// String returns the recorder as sixteen hexadecimal digits, a dash and the number:
+// "9f3c21aa65a1b2c3-42". It has at most 37 characters.
 func (id ID) String() string {
 	const digits = "0123456789abcdef"
-	var b [17]byte
+	b := make([]byte, 17, 37)
 	for i := range 16 {
-		at := i
-		if i >= 8 {
-			at++
-		}
-		b[at] = digits[id>>(60-4*i)&15]
+		b[i] = digits[id.Recorder>>(60-4*i)&15]
 	}
-	b[8] = '-'
-	return string(b[:])
+	b[16] = '-'
+	return string(strconv.AppendUint(b, id.Number, 10))
 }
 
 // MarshalText returns the form of [ID.String].
@@ -34,11 +39,13 @@ func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
 
 // UnmarshalText reads the form of [ID.String].
 func (id *ID) UnmarshalText(text []byte) error {
-	n, err := strconv.ParseUint(strings.Replace(string(text), "-", "", 1), 16, 64)
-	if err != nil {
-		return fmt.Errorf("trace: parse id %q: it needs two groups of eight hexadecimal digits", text)
+	recorder, number, _ := strings.Cut(string(text), "-")
+	r, err := strconv.ParseUint(recorder, 16, 64)
+	n, err2 := strconv.ParseUint(number, 10, 64)
+	if len(recorder) != 16 || err != nil || err2 != nil {
+		return fmt.Errorf("trace: parse id %q: it needs sixteen hexadecimal digits, a dash and a number", text)
 	}
-	*id = ID(n)
+	*id = ID{Recorder: r, Number: n}
 	return nil
 }
 
@@ -194,7 +201,8 @@ type Access struct {
 	Changed string `json:"changed,omitempty"`
 	// Absent reports that a read found nothing, which is an answer, not a failure.
 	Absent bool `json:"absent,omitempty"`
-	// Error is the message of a failed access.
+	// Error is the message of a failed access. It may quote values of the object, as API
+	// servers do when they refuse one; not those of a Secret.
 	Error string `json:"error,omitempty"`
 }
 
@@ -300,7 +308,9 @@ type Record struct {
 	// Outcome says how it ended, After when it will come back by itself.
 	Outcome Outcome       `json:"outcome"`
 	After   time.Duration `json:"afterNanoseconds,omitempty"`
-	Error   string        `json:"error,omitempty"`
+	// Error is the message of the error with which it ended. It is as the reconciler and
+	// the API server wrote it, and may quote values of objects; see Access.Error.
+	Error string `json:"error,omitempty"`
 	// Missed counts the records that were overwritten between the one read
 	// before and this one, because the reader was too slow.
 	Missed int `json:"missed,omitempty"`

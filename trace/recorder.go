@@ -5,13 +5,13 @@ package trace
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/binary"
 	"encoding/json"
 	"io"
 	"iter"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 const (
@@ -32,6 +32,7 @@ type Options struct {
 // Recorder keeps the newest records. It is safe for concurrent use, holds no
 // goroutine and needs no closing. A nil Recorder gives no ids and keeps nothing.
 type Recorder struct {
+	id      uint64
 	next    atomic.Uint64
 	off     bool
 	limit   int // of segments
@@ -51,7 +52,9 @@ func NewRecorder(o Options) *Recorder {
 		o.Budget = defaultBudget
 	}
 	r := &Recorder{off: o.Budget < 0, limit: max(o.Budget/segmentSize, 2)}
-	r.next.Store(uint64(uint32(time.Now().Unix())) << 32)
+	var id [8]byte
+	_, _ = rand.Read(id[:]) // it does not fail
+	r.id = binary.BigEndian.Uint64(id[:])
 	r.buffers.New = func() any { return &buffer{b: make([]byte, 0, 512)} }
 	return r
 }
@@ -61,7 +64,7 @@ func (r *Recorder) Begin(a *Active, s Start) {
 	if r == nil {
 		return
 	}
-	a.id = ID(r.next.Add(1))
+	a.id = ID{Recorder: r.id, Number: r.next.Add(1)}
 	if r.off {
 		return
 	}
@@ -177,7 +180,7 @@ func (r *Recorder) Records() iter.Seq[Record] {
 			if buf, missed, _, ok = r.read(&p, buf, false); !ok {
 				return
 			}
-			record := decode(buf)
+			record := r.decode(buf)
 			record.Missed = missed
 			if !yield(record) {
 				return
@@ -203,7 +206,7 @@ func (r *Recorder) Follow(ctx context.Context) iter.Seq[Record] {
 			var missed int
 			var more <-chan struct{}
 			if buf, missed, more, ok = r.read(&p, buf, true); ok {
-				record := decode(buf)
+				record := r.decode(buf)
 				record.Missed = missed
 				if ctx.Err() != nil || !yield(record) {
 					return

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -91,7 +92,7 @@ func TestTheBudgetHoldsAndTheNewestStay(t *testing.T) {
 		t.Fatalf("kept %d records, the last is %q", len(all), all[len(all)-1].Name)
 	}
 	for i := 1; i < len(all); i++ {
-		if all[i].ID != all[i-1].ID+1 {
+		if all[i].ID != (ID{all[i-1].ID.Recorder, all[i-1].ID.Number + 1}) {
 			t.Fatalf("record %v follows %v", all[i].ID, all[i-1].ID)
 		}
 	}
@@ -240,21 +241,48 @@ func TestANilRecorderAndANilRecordAreSilent(t *testing.T) {
 	off := NewRecorder(Options{Budget: -1})
 	off.Begin(&a, Start{})
 	a.End(End{})
-	if a.ID() == 0 || len(kept(off)) != 0 {
+	if a.ID().IsZero() || len(kept(off)) != 0 {
 		t.Error("a negative budget keeps ids and nothing else")
 	}
 }
 
 func TestIDsReadBack(t *testing.T) {
 	t.Parallel()
-	id := ID(0x65a1b2c30000002a)
-	if id.String() != "65a1b2c3-0000002a" {
-		t.Error(id)
+	for text, id := range map[string]ID{
+		"00000000000000ab-42":                   {Recorder: 0xab, Number: 42},
+		"ffffffffffffffff-18446744073709551615": {Recorder: math.MaxUint64, Number: math.MaxUint64},
+	} {
+		var back ID
+		if err := back.UnmarshalText([]byte(text)); err != nil || back != id || id.String() != text {
+			t.Errorf("%s is read as %v and written as %s: %v", text, back, id, err)
+		}
 	}
-	var back ID
-	if err := back.UnmarshalText([]byte(id.String())); err != nil || back != id {
-		t.Error(back, err)
+	for _, text := range []string{"", "65a1b2c3-0000002a", "00000000000000ab", "00000000000000ab-", "00000000000000ab-x", "+0000000000000ab-1"} {
+		if err := new(ID).UnmarshalText([]byte(text)); err == nil {
+			t.Errorf("%q is taken for an id", text)
+		}
 	}
+}
+
+func TestIDsOfRecordersThatBeganAtOneTimeDiffer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		seen := map[ID]bool{}
+		for range 100 { // replicas and restarts
+			r := NewRecorder(Options{})
+			for range 3 {
+				var a Active
+				r.Begin(&a, Start{})
+				a.End(End{})
+			}
+			for record := range r.Records() {
+				seen[record.ID] = true
+			}
+		}
+		if len(seen) != 300 {
+			t.Errorf("300 reconciles have %d ids", len(seen))
+		}
+	})
 }
 
 func BenchmarkReconcile(b *testing.B) {

@@ -93,7 +93,7 @@ func (f *Feed) Follow(ctx context.Context) {
 	f.mu.Lock()
 	f.controllers, f.records = nil, nil
 	f.mu.Unlock()
-	f.last = 0
+	f.last = trace.ID{}
 	var both sync.WaitGroup
 	defer both.Wait()
 	both.Go(func() {

@@ -60,8 +60,8 @@ func TestFeedCountsByController(t *testing.T) {
 func TestFeedFollowsAnOperator(t *testing.T) {
 	t.Parallel()
 	demo := trace.Object{Kind: "Guestbook", Namespace: "default", Name: "demo"}
-	record := func(id trace.ID) trace.Record {
-		return trace.Record{ID: id, Controller: "guestbook", Object: demo, Outcome: trace.Done, Took: time.Millisecond}
+	record := func(id uint64) trace.Record {
+		return trace.Record{ID: trace.ID{Number: id}, Controller: "guestbook", Object: demo, Outcome: trace.Done, Took: time.Millisecond}
 	}
 	// What it keeps and what comes by the number of the connection; there is none at first.
 	kept := [][]trace.Record{{}, {record(1), record(3)}, {record(1), record(3), record(2), record(4)}}
@@ -108,7 +108,7 @@ func TestFeedFollowsAnOperator(t *testing.T) {
 	complete := func() bool { // the last record has come, and the depth of the queue
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		return len(f.records) > 0 && f.records[len(f.records)-1].ID == 5 && f.of("guestbook").queue > 0
+		return len(f.records) > 0 && f.records[len(f.records)-1].ID.Number == 5 && f.of("guestbook").queue > 0
 	}
 	for !complete() {
 		select {
