@@ -251,9 +251,8 @@ func (c *controller[K]) run(ctx context.Context, item *queue.Item[K]) {
 	var timedOut bool
 	result, err := c.attempt(a, item.Key, &timedOut)
 	took := time.Since(began)
-	after, returns := result.Delay()
-	c.soon.End(item.Key, after, returns && err == nil)
 	outcome, after := c.settle(ctx, a, item, result, err, timedOut)
+	c.soon.End(item.Key, after, outcome == trace.Requeued) // the queue is not idle before Done
 	a.record.End(trace.End{Outcome: outcome, Took: took, After: after, Err: err})
 	if c.instruments != nil {
 		c.instruments.Reconciled(outcome, took)
