@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cache
+package cache_test
 
 import (
 	"bytes"
@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/rest"
 
+	"github.com/steer-dev/steer/cache"
 	"github.com/steer-dev/steer/cache/internal/store"
 	"github.com/steer-dev/steer/client"
 )
@@ -125,7 +126,7 @@ func podList(tb testing.TB, n int) []byte {
 	return data
 }
 
-func benchCache(tb testing.TB, server canned) *Cache {
+func benchCache(tb testing.TB, server canned) *cache.Cache {
 	tb.Helper()
 	scheme, err := client.NewScheme(corev1.AddToScheme)
 	if err != nil {
@@ -136,14 +137,14 @@ func benchCache(tb testing.TB, server canned) *Cache {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	c, err := New(live, Options{Log: log})
+	c, err := cache.New(live, cache.Options{Log: log})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	return c
 }
 
-func syncedCache(tb testing.TB, server canned, handler Handler) *Cache {
+func syncedCache(tb testing.TB, server canned, handler cache.Handler) *cache.Cache {
 	tb.Helper()
 	c := benchCache(tb, server)
 	inf, err := c.Informer(&corev1.Pod{})
@@ -183,8 +184,8 @@ func BenchmarkEventToHandler(b *testing.B) {
 	for b.Loop() {
 		var updates atomic.Int64
 		done := make(chan struct{})
-		c := syncedCache(b, server, func(e Event) {
-			if e.Type == Updated && updates.Add(1) == events {
+		c := syncedCache(b, server, func(e cache.Event) {
+			if e.Type == cache.Updated && updates.Add(1) == events {
 				close(done)
 			}
 		})
@@ -200,7 +201,7 @@ func BenchmarkReads(b *testing.B) {
 	if err := c.IndexField(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }); err != nil {
 		b.Fatal(err)
 	}
-	lister, err := NewLister[*corev1.Pod](c)
+	lister, err := cache.NewLister[*corev1.Pod](c)
 	if err != nil {
 		b.Fatal(err)
 	}

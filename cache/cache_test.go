@@ -1,14 +1,13 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cache
+package cache_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -18,44 +17,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/steer-dev/steer/cache/internal/fakeapi"
+	"github.com/steer-dev/steer/cache"
 	"github.com/steer-dev/steer/client"
 )
-
-var widgetKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
-
-// rig is a cache on a fake server.
-type rig struct {
-	t      testing.TB
-	server *fakeapi.Server
-	live   client.Client
-	cache  *Cache
-	client client.Client
-}
-
-func newRig(t testing.TB, opts Options) *rig {
-	t.Helper()
-	server := fakeapi.New()
-	scheme, err := client.NewScheme(corev1.AddToScheme)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if opts.Log == nil {
-		opts.Log = slog.New(slog.DiscardHandler)
-	}
-	live, err := client.New(server.Config(), client.Options{Scheme: scheme, JSONOnly: true, Log: opts.Log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	opts.DetectMutation = true
-	c, err := New(live, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &rig{t, server, live, c, NewClient(live, c)}
-}
 
 // start starts the cache and ends it with the test; inside a bubble the caller
 // stops it.
@@ -66,7 +31,7 @@ func (r *rig) start() {
 	}
 }
 
-func (r *rig) informer(obj client.Object) Informer {
+func (r *rig) informer(obj client.Object) cache.Informer {
 	r.t.Helper()
 	inf, err := r.cache.Informer(obj)
 	if err != nil {
@@ -97,8 +62,8 @@ func (l *eventLog) take() []string {
 	return lines
 }
 
-func (l *eventLog) handler(e Event) {
-	line := fmt.Sprintf("%s %s", e.Type, KeyOf(e.Object))
+func (l *eventLog) handler(e cache.Event) {
+	line := fmt.Sprintf("%s %s", e.Type, cache.KeyOf(e.Object))
 	if cm, ok := e.Object.(*corev1.ConfigMap); ok && cm.Data["v"] != "" {
 		line += " v=" + cm.Data["v"]
 	}
@@ -124,19 +89,8 @@ func v(value string) map[string]string { return map[string]string{"v": value} }
 
 func key(name string) client.ObjectKey { return client.ObjectKey{Namespace: "default", Name: name} }
 
-// inBubble runs the test with virtual time; the cache is stopped at its end.
-func inBubble(t *testing.T, opts Options, test func(t *testing.T, r *rig)) {
-	t.Parallel()
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, opts)
-		defer r.cache.Stop()
-		test(t, r)
-	})
-}
-
 func TestAChangeIsComparedOnceForAllHandlers(t *testing.T) {
-	inBubble(t, Options{}, func(t *testing.T, r *rig) {
+	inBubble(t, cache.Options{}, func(t *testing.T, r *rig) {
 		r.server.Put("configmaps", "default", "a", v("1"), nil)
 		compared, heard := 0, 0
 		compare := func(before, after any) string {
@@ -144,8 +98,8 @@ func TestAChangeIsComparedOnceForAllHandlers(t *testing.T) {
 			return before.(*corev1.ConfigMap).Data["v"] + " to " + after.(*corev1.ConfigMap).Data["v"]
 		}
 		for range 3 {
-			r.informer(&corev1.ConfigMap{}).AddHandler(func(e Event) {
-				if got := e.Changed(compare); e.Type == Updated && got == "1 to 2" || e.Type == Added && got == "" {
+			r.informer(&corev1.ConfigMap{}).AddHandler(func(e cache.Event) {
+				if got := e.Changed(compare); e.Type == cache.Updated && got == "1 to 2" || e.Type == cache.Added && got == "" {
 					heard++
 				}
 			})
@@ -161,7 +115,7 @@ func TestAChangeIsComparedOnceForAllHandlers(t *testing.T) {
 }
 
 func TestHandlersSeeTheListAndThenEveryChange(t *testing.T) {
-	inBubble(t, Options{PageSize: 2}, func(t *testing.T, r *rig) {
+	inBubble(t, cache.Options{PageSize: 2}, func(t *testing.T, r *rig) {
 		for i := range 5 {
 			r.server.Put("configmaps", "default", fmt.Sprint("a", i), v("1"), nil)
 		}
@@ -193,12 +147,12 @@ func TestHandlersSeeTheListAndThenEveryChange(t *testing.T) {
 
 func TestTheOriginalOfACachedReadIsTheCachesOwn(t *testing.T) {
 	test := func(t *testing.T, compact bool) {
-		inBubble(t, Options{Compact: compact}, func(t *testing.T, r *rig) {
+		inBubble(t, cache.Options{Compact: compact}, func(t *testing.T, r *rig) {
 			r.server.Put("configmaps", "default", "a", v("1"), nil)
 			r.informer(&corev1.ConfigMap{})
 			r.start()
 			r.synced()
-			reader := r.client.(OriginalReader)
+			reader := r.client.(cache.OriginalReader)
 			read := func() (*corev1.ConfigMap, client.Object) {
 				var cm corev1.ConfigMap
 				original, err := reader.GetOriginal(context.Background(), key("a"), &cm)
@@ -231,7 +185,7 @@ func TestTheOriginalOfACachedReadIsTheCachesOwn(t *testing.T) {
 }
 
 func TestCachedReadsArePrivateCopiesWithoutManagedFields(t *testing.T) {
-	inBubble(t, Options{}, func(t *testing.T, r *rig) {
+	inBubble(t, cache.Options{}, func(t *testing.T, r *rig) {
 		r.server.Put("configmaps", "default", "a", v("1"), map[string]string{"app": "x"})
 		r.server.Put("configmaps", "other", "b", v("2"), map[string]string{"app": "y"})
 		r.informer(&corev1.ConfigMap{})
@@ -255,7 +209,7 @@ func TestCachedReadsArePrivateCopiesWithoutManagedFields(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i := range l.Items {
-				names = append(names, KeyOf(&l.Items[i]))
+				names = append(names, cache.KeyOf(&l.Items[i]))
 			}
 			return names
 		}
@@ -303,7 +257,7 @@ func TestCachedReadsArePrivateCopiesWithoutManagedFields(t *testing.T) {
 }
 
 func TestUnstructuredAndMetadataInformers(t *testing.T) {
-	inBubble(t, Options{}, func(t *testing.T, r *rig) {
+	inBubble(t, cache.Options{}, func(t *testing.T, r *rig) {
 		r.server.ServeWidgets(true)
 		r.server.Put("widgets", "default", "w", v("1"), nil)
 		r.informer(client.NewUnstructured(widgetKind))
@@ -312,7 +266,7 @@ func TestUnstructuredAndMetadataInformers(t *testing.T) {
 		if err := r.client.Get(context.Background(), key("w"), u); err != nil {
 			t.Fatal(err)
 		}
-		if got, _, _ := unstructured.NestedString(u.Object, "data", "v"); got != "1" || u.GetManagedFields() != nil {
+		if got, _, _ := unstructured.NestedString(u.Object, "spec", "value"); got != "1" || u.GetManagedFields() != nil {
 			t.Fatalf("got %v", u.Object)
 		}
 		l := &unstructured.UnstructuredList{}
@@ -324,7 +278,7 @@ func TestUnstructuredAndMetadataInformers(t *testing.T) {
 }
 
 func TestUndeclaredReadsAreLiveByDefault(t *testing.T) {
-	inBubble(t, Options{}, func(t *testing.T, r *rig) {
+	inBubble(t, cache.Options{}, func(t *testing.T, r *rig) {
 		r.server.Put("configmaps", "default", "a", v("1"), nil)
 		r.start()
 		var cm corev1.ConfigMap
@@ -338,14 +292,14 @@ func TestUndeclaredReadsAreLiveByDefault(t *testing.T) {
 }
 
 func TestUndeclaredReadsCanBeErrorsOrWatches(t *testing.T) {
-	inBubble(t, Options{Undeclared: UndeclaredError}, func(t *testing.T, r *rig) {
+	inBubble(t, cache.Options{Undeclared: cache.UndeclaredError}, func(t *testing.T, r *rig) {
 		r.start()
 		err := r.client.Get(context.Background(), key("a"), &corev1.ConfigMap{})
 		const want = "get ConfigMap default/a: the cache does not watch ConfigMap: declare it with m.Cache().Informer(&v1.ConfigMap{}), or with controller.Owns, Watches or References of *v1.ConfigMap, or read with client.Live"
 		if err == nil || err.Error() != want {
 			t.Fatalf("got %v\nwant %s", err, want)
 		}
-		watching := newRig(t, Options{Undeclared: UndeclaredWatch})
+		watching := newRig(t, cache.Options{Undeclared: cache.UndeclaredWatch})
 		defer watching.cache.Stop()
 		watching.server.Put("configmaps", "default", "a", v("1"), nil)
 		watching.start()
@@ -359,7 +313,7 @@ func TestUndeclaredReadsCanBeErrorsOrWatches(t *testing.T) {
 }
 
 func TestClosingTheLastHoldEndsTheWatch(t *testing.T) {
-	inBubble(t, Options{}, func(t *testing.T, r *rig) {
+	inBubble(t, cache.Options{}, func(t *testing.T, r *rig) {
 		r.start()
 		one, two := r.informer(&corev1.ConfigMap{}), r.informer(&corev1.ConfigMap{})
 		r.synced()
@@ -380,7 +334,7 @@ func TestClosingTheLastHoldEndsTheWatch(t *testing.T) {
 }
 
 func TestStopIsIdempotentAndEndsReads(t *testing.T) {
-	inBubble(t, Options{}, func(t *testing.T, r *rig) {
+	inBubble(t, cache.Options{}, func(t *testing.T, r *rig) {
 		r.cache.Stop()
 		r.cache.Stop()
 		if err := r.cache.Start(context.Background()); err == nil {
@@ -393,11 +347,11 @@ func TestStopIsIdempotentAndEndsReads(t *testing.T) {
 }
 
 func TestEndOfTheContextStopsTheCache(t *testing.T) {
-	inBubble(t, Options{}, func(t *testing.T, r *rig) {
+	inBubble(t, cache.Options{}, func(t *testing.T, r *rig) {
 		r.server.Put("configmaps", "default", "a", v("1"), nil)
 		h := &slowHandler{gate: make(chan struct{})}
 		close(h.gate)
-		r.informer(&corev1.ConfigMap{}).AddEventHandler(h, EventHandlerOptions{})
+		r.informer(&corev1.ConfigMap{}).AddEventHandler(h, cache.EventHandlerOptions{})
 		ctx, cancel := context.WithCancel(context.Background())
 		if err := r.cache.Start(ctx); err != nil {
 			t.Fatal(err)
@@ -408,14 +362,14 @@ func TestEndOfTheContextStopsTheCache(t *testing.T) {
 		if n := r.server.Watches(); n != 0 {
 			t.Fatalf("%d watches after the end of the context", n)
 		}
-		if _, err := r.cache.Informer(&corev1.ConfigMap{}); !errors.Is(err, ErrStopped) {
-			t.Fatalf("after the end of the context: %v, want %v", err, ErrStopped)
+		if _, err := r.cache.Informer(&corev1.ConfigMap{}); !errors.Is(err, cache.ErrStopped) {
+			t.Fatalf("after the end of the context: %v, want %v", err, cache.ErrStopped)
 		}
 	})
 }
 
 func TestWatchListGivesTheInitialState(t *testing.T) {
-	inBubble(t, Options{}, func(t *testing.T, r *rig) {
+	inBubble(t, cache.Options{}, func(t *testing.T, r *rig) {
 		r.server.ServeWatchList("37+")
 		r.server.Put("configmaps", "default", "a", v("1"), nil)
 		var seen eventLog
@@ -434,7 +388,7 @@ func TestWatchListGivesTheInitialState(t *testing.T) {
 }
 
 func TestRefusedWatchListBecomesAList(t *testing.T) {
-	inBubble(t, Options{InitialSync: SyncWatchList}, func(t *testing.T, r *rig) {
+	inBubble(t, cache.Options{InitialSync: cache.SyncWatchList}, func(t *testing.T, r *rig) {
 		r.server.Put("configmaps", "default", "a", v("1"), nil)
 		r.informer(&corev1.ConfigMap{})
 		r.start()
@@ -443,7 +397,7 @@ func TestRefusedWatchListBecomesAList(t *testing.T) {
 }
 
 func TestEndOfAWatchIsResumedWithoutAList(t *testing.T) {
-	inBubble(t, Options{}, func(t *testing.T, r *rig) {
+	inBubble(t, cache.Options{}, func(t *testing.T, r *rig) {
 		var seen eventLog
 		inf := r.informer(&corev1.ConfigMap{})
 		inf.AddHandler(seen.handler)

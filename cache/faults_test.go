@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cache
+package cache_test
 
 import (
 	"bytes"
@@ -20,19 +20,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/steer-dev/steer/cache/internal/fakeapi"
+	"github.com/steer-dev/steer/cache"
 	"github.com/steer-dev/steer/client"
 )
-
-// onCollections answers lists and watches of ConfigMaps only.
-func onCollections(answer func() *http.Response) func(*http.Request) *http.Response {
-	return func(r *http.Request) *http.Response {
-		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/configmaps") {
-			return answer()
-		}
-		return nil
-	}
-}
 
 func TestEveryRefusalIsSurvivedWithAdvice(t *testing.T) {
 	t.Parallel()
@@ -41,13 +31,13 @@ func TestEveryRefusalIsSurvivedWithAdvice(t *testing.T) {
 		answer func() *http.Response
 		advice string
 	}{
-		{"server down", fakeapi.Broken, "unexpected EOF"},
-		{"401", func() *http.Response { return fakeapi.Refuse(401, metav1.StatusReasonUnauthorized, "no") }, "check the token or certificate"},
-		{"403", func() *http.Response { return fakeapi.Refuse(403, metav1.StatusReasonForbidden, "no") }, `grant it: a ClusterRole with {apiGroups: [""], resources: ["configmaps"], verbs: [get, list, watch]}`},
-		{"404", func() *http.Response { return fakeapi.Refuse(404, metav1.StatusReasonNotFound, "no") }, "discovery is asked again"},
-		{"429", func() *http.Response { return fakeapi.Refuse(429, metav1.StatusReasonTooManyRequests, "no") }, "shedding load"},
-		{"500", func() *http.Response { return fakeapi.Refuse(500, metav1.StatusReasonInternalError, "no") }, "in trouble"},
-		{"503", func() *http.Response { return fakeapi.Refuse(503, metav1.StatusReasonServiceUnavailable, "no") }, "in trouble"},
+		{"server down", broken, "unexpected EOF"},
+		{"401", func() *http.Response { return refuse(401, metav1.StatusReasonUnauthorized, "no") }, "check the token or certificate"},
+		{"403", func() *http.Response { return refuse(403, metav1.StatusReasonForbidden, "no") }, `grant it: a ClusterRole with {apiGroups: [""], resources: ["configmaps"], verbs: [get, list, watch]}`},
+		{"404", func() *http.Response { return refuse(404, metav1.StatusReasonNotFound, "no") }, "discovery is asked again"},
+		{"429", func() *http.Response { return refuse(429, metav1.StatusReasonTooManyRequests, "no") }, "shedding load"},
+		{"500", func() *http.Response { return refuse(500, metav1.StatusReasonInternalError, "no") }, "in trouble"},
+		{"503", func() *http.Response { return refuse(503, metav1.StatusReasonServiceUnavailable, "no") }, "in trouble"},
 		{"not JSON", func() *http.Response {
 			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader("<html>"))}
 		}, "invalid character"},
@@ -58,7 +48,7 @@ func TestEveryRefusalIsSurvivedWithAdvice(t *testing.T) {
 		for _, when := range []string{"at start", "while running"} {
 			t.Run(c.name+" "+when, func(t *testing.T) {
 				var out lockedBuffer
-				inBubble(t, Options{Log: slog.New(slog.NewTextHandler(&out, nil))}, func(t *testing.T, r *rig) {
+				inBubble(t, cache.Options{Log: slog.New(slog.NewTextHandler(&out, nil))}, func(t *testing.T, r *rig) {
 					r.server.Put("configmaps", "default", "a", v("1"), nil)
 					var seen eventLog
 					inf := r.informer(&corev1.ConfigMap{})
@@ -134,7 +124,7 @@ func TestExpiredWatchIsListedAgainAndDeletionsAreInferred(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, Options{}, func(t *testing.T, r *rig) {
+			inBubble(t, cache.Options{}, func(t *testing.T, r *rig) {
 				r.server.Put("configmaps", "default", "a", v("1"), nil)
 				r.server.Put("configmaps", "default", "b", v("1"), nil)
 				var seen eventLog
@@ -157,7 +147,7 @@ func TestExpiredWatchIsListedAgainAndDeletionsAreInferred(t *testing.T) {
 }
 
 func TestRecreatedObjectIsADeletionAndAnAddition(t *testing.T) {
-	inBubble(t, Options{}, func(t *testing.T, r *rig) {
+	inBubble(t, cache.Options{}, func(t *testing.T, r *rig) {
 		r.server.Put("configmaps", "default", "a", v("1"), nil)
 		var seen eventLog
 		r.informer(&corev1.ConfigMap{}).AddHandler(seen.handler)
@@ -176,7 +166,7 @@ func TestRecreatedObjectIsADeletionAndAnAddition(t *testing.T) {
 }
 
 func TestMissingKindIsWaitedFor(t *testing.T) {
-	inBubble(t, Options{}, func(t *testing.T, r *rig) {
+	inBubble(t, cache.Options{}, func(t *testing.T, r *rig) {
 		inf := r.informer(client.NewUnstructured(widgetKind))
 		var seen eventLog
 		inf.AddHandler(seen.handler)
@@ -193,8 +183,11 @@ func TestMissingKindIsWaitedFor(t *testing.T) {
 		r.synced()
 		seen.expect(t, "added default/w initial")
 
+		r.server.Hold(true) // the watch ends before it sends the deletion
 		r.server.ServeWidgets(false)
+		r.server.Cut(io.EOF)
 		time.Sleep(time.Minute)
+		r.server.Hold(false)
 		seen.expect(t, "deleted default/w inferred")
 		if st := inf.Status(); st.State != "waiting for the kind to exist" {
 			t.Fatalf("status %+v", st)
@@ -207,7 +200,7 @@ func TestMissingKindIsWaitedFor(t *testing.T) {
 }
 
 func TestSilentConnectionIsOpenedAnew(t *testing.T) {
-	inBubble(t, Options{IdleTimeout: time.Minute}, func(t *testing.T, r *rig) {
+	inBubble(t, cache.Options{IdleTimeout: time.Minute}, func(t *testing.T, r *rig) {
 		var seen eventLog
 		inf := r.informer(&corev1.ConfigMap{})
 		inf.AddHandler(seen.handler)
@@ -230,7 +223,7 @@ func TestSilentConnectionIsOpenedAnew(t *testing.T) {
 }
 
 func TestObjectThatDoesNotFitItsTypeIsNamed(t *testing.T) {
-	inBubble(t, Options{}, func(t *testing.T, r *rig) {
+	inBubble(t, cache.Options{}, func(t *testing.T, r *rig) {
 		inf := r.informer(&corev1.ConfigMap{})
 		r.start()
 		r.synced()
@@ -248,10 +241,10 @@ func TestObjectThatDoesNotFitItsTypeIsNamed(t *testing.T) {
 }
 
 func TestPanickingHandlerLosesItsEventOnly(t *testing.T) {
-	inBubble(t, Options{}, func(t *testing.T, r *rig) {
+	inBubble(t, cache.Options{}, func(t *testing.T, r *rig) {
 		var seen eventLog
 		inf := r.informer(&corev1.ConfigMap{})
-		inf.AddHandler(func(Event) { panic("oops") })
+		inf.AddHandler(func(cache.Event) { panic("oops") })
 		inf.AddHandler(seen.handler)
 		r.start()
 		r.synced()
@@ -279,7 +272,7 @@ func (h *slowHandler) OnAdd(obj any, initial bool) {
 }
 func (h *slowHandler) OnUpdate(_, obj any) { h.note("update " + obj.(*corev1.ConfigMap).Data["v"]) }
 func (h *slowHandler) OnDelete(obj any) {
-	if gone, ok := obj.(DeletedFinalStateUnknown); ok {
+	if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		h.note("gone " + gone.Key)
 		return
 	}
@@ -287,11 +280,11 @@ func (h *slowHandler) OnDelete(obj any) {
 }
 
 func TestSlowForeignHandlerMergesUpdates(t *testing.T) {
-	inBubble(t, Options{}, func(t *testing.T, r *rig) {
+	inBubble(t, cache.Options{}, func(t *testing.T, r *rig) {
 		h := &slowHandler{gate: make(chan struct{})}
 		var seen eventLog
 		inf := r.informer(&corev1.ConfigMap{})
-		registration := inf.AddEventHandler(h, EventHandlerOptions{Buffer: 2})
+		registration := inf.AddEventHandler(h, cache.EventHandlerOptions{Buffer: 2})
 		inf.AddHandler(seen.handler)
 		r.start()
 		r.synced()
@@ -322,10 +315,10 @@ func TestSlowForeignHandlerMergesUpdates(t *testing.T) {
 func TestStopEndsThoughAHandlerBlocks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, Options{})
+		r := newRig(t, cache.Options{})
 		h := &slowHandler{gate: make(chan struct{})}
 		inf := r.informer(&corev1.ConfigMap{})
-		inf.AddEventHandler(h, EventHandlerOptions{Buffer: 1})
+		inf.AddEventHandler(h, cache.EventHandlerOptions{Buffer: 1})
 		r.start()
 		r.synced()
 		for _, name := range []string{"a", "b", "c", "d"} {
@@ -342,9 +335,9 @@ func TestStopEndsThoughAHandlerBlocks(t *testing.T) {
 }
 
 func TestForbiddenKindNamesTheRule(t *testing.T) {
-	inBubble(t, Options{Namespaces: []string{"default"}}, func(t *testing.T, r *rig) {
+	inBubble(t, cache.Options{Namespaces: []string{"default"}}, func(t *testing.T, r *rig) {
 		r.server.SetFail(onCollections(func() *http.Response {
-			return fakeapi.Refuse(403, metav1.StatusReasonForbidden, `configmaps is forbidden: User "u" cannot list resource "configmaps"`)
+			return refuse(403, metav1.StatusReasonForbidden, `configmaps is forbidden: User "u" cannot list resource "configmaps"`)
 		}))
 		inf := r.informer(&corev1.ConfigMap{})
 		r.start()

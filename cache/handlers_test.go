@@ -1,29 +1,31 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cache
+package cache_test
 
 import (
 	"testing"
 	"testing/synctest"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/steer-dev/steer/cache"
 )
 
 // TestHandlersUseTheInformerThatCallsThem lets a handler add another one, take both
 // out, and close the last hold, which ends the watch.
 func TestHandlersUseTheInformerThatCallsThem(t *testing.T) {
-	inBubble(t, Options{}, func(t *testing.T, r *rig) {
+	inBubble(t, cache.Options{}, func(t *testing.T, r *rig) {
 		r.server.Put("configmaps", "default", "a", v("1"), nil)
 		informer := r.informer(&corev1.ConfigMap{})
 		r.start()
-		var outer, inner Registration
+		var outer, inner cache.Registration
 		var late eventLog
-		outer = informer.AddHandler(func(e Event) {
+		outer = informer.AddHandler(func(e cache.Event) {
 			switch {
-			case e.Type == Added && inner == nil:
+			case e.Type == cache.Added && inner == nil:
 				inner = informer.AddHandler(late.handler)
-			case e.Type == Updated && e.Object.(*corev1.ConfigMap).Data["v"] == "2":
+			case e.Type == cache.Updated && e.Object.(*corev1.ConfigMap).Data["v"] == "2":
 				inner.Remove()
 				outer.Remove()
 			}
@@ -41,7 +43,7 @@ func TestHandlersUseTheInformerThatCallsThem(t *testing.T) {
 		late.expect(t)
 
 		closed := make(chan struct{})
-		informer.AddHandler(func(Event) {
+		informer.AddHandler(func(cache.Event) {
 			select {
 			case <-closed:
 			default:
@@ -60,14 +62,14 @@ func TestHandlersUseTheInformerThatCallsThem(t *testing.T) {
 
 // TestARemovedHandlerIsWaitedFor shows that Wait returns when the last call has.
 func TestARemovedHandlerIsWaitedFor(t *testing.T) {
-	inBubble(t, Options{}, func(t *testing.T, r *rig) {
+	inBubble(t, cache.Options{}, func(t *testing.T, r *rig) {
 		r.server.Put("configmaps", "default", "a", v("1"), nil)
 		informer := r.informer(&corev1.ConfigMap{})
 		r.start()
 		synctest.Wait()
 		called, goOn := make(chan struct{}), make(chan struct{})
-		registration := informer.AddHandler(func(e Event) {
-			if e.Type == Updated {
+		registration := informer.AddHandler(func(e cache.Event) {
+			if e.Type == cache.Updated {
 				close(called)
 				<-goOn
 			}

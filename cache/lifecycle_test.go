@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/steer-dev/steer/cache"
-	"github.com/steer-dev/steer/cache/internal/fakeapi"
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/internal/lifecycletest"
 )
@@ -24,7 +24,9 @@ func TestCacheKeepsTheLifecycle(t *testing.T) {
 			t.Error(err)
 		}
 		log := slog.New(slog.DiscardHandler)
-		live, err := client.New(fakeapi.New().Config(), client.Options{Scheme: scheme, JSONOnly: true, Log: log})
+		// A server without goroutines: those of the cache are counted.
+		server := canned{list: podList(t, 1)}
+		live, err := client.New(&rest.Config{Host: "http://canned.invalid", Transport: server}, client.Options{Scheme: scheme, Log: log})
 		if err != nil {
 			t.Error(err)
 		}
@@ -32,12 +34,12 @@ func TestCacheKeepsTheLifecycle(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		if _, err := c.Informer(&corev1.ConfigMap{}); err != nil {
+		if _, err := c.Informer(&corev1.Pod{}); err != nil {
 			t.Error(err)
 		}
 		return lifecycletest.Started{
 			Start: c.Start, Stop: func() error { c.Stop(); return nil },
-			Use:        func(ctx context.Context) error { return c.List(ctx, &corev1.ConfigMapList{}) },
+			Use:        func(ctx context.Context) error { return c.List(ctx, &corev1.PodList{}) },
 			ErrStopped: cache.ErrStopped,
 		}
 	})

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cache
+package cache_test
 
 import (
 	"context"
@@ -18,11 +18,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/steer-dev/steer/cache"
 	"github.com/steer-dev/steer/client"
 )
 
 func TestResyncShowsEveryObjectAgain(t *testing.T) {
-	inBubble(t, Options{Resync: time.Hour}, func(t *testing.T, r *rig) {
+	inBubble(t, cache.Options{Resync: time.Hour}, func(t *testing.T, r *rig) {
 		r.server.Put("configmaps", "default", "a", v("1"), nil)
 		var seen eventLog
 		r.informer(&corev1.ConfigMap{}).AddHandler(seen.handler)
@@ -36,7 +37,7 @@ func TestResyncShowsEveryObjectAgain(t *testing.T) {
 }
 
 func TestNamespacesAreWatchedOneByOne(t *testing.T) {
-	inBubble(t, Options{Namespaces: []string{"one", "two"}}, func(t *testing.T, r *rig) {
+	inBubble(t, cache.Options{Namespaces: []string{"one", "two"}}, func(t *testing.T, r *rig) {
 		for _, ns := range []string{"one", "two", "three"} {
 			r.server.Put("configmaps", ns, "a", v(ns), nil)
 		}
@@ -60,7 +61,7 @@ func TestNamespacesAreWatchedOneByOne(t *testing.T) {
 }
 
 func TestSelectorsHideWhatTheyRejectFromOwnWritesToo(t *testing.T) {
-	opts := Options{ByKind: []KindOptions{{Object: &corev1.ConfigMap{}, Labels: labels.SelectorFromSet(labels.Set{"app": "x"})}}}
+	opts := cache.Options{ByKind: []cache.KindOptions{{Object: &corev1.ConfigMap{}, Labels: labels.SelectorFromSet(labels.Set{"app": "x"})}}}
 	inBubble(t, opts, func(t *testing.T, r *rig) {
 		r.informer(&corev1.ConfigMap{})
 		r.start()
@@ -101,7 +102,7 @@ func TestSelectorsHideWhatTheyRejectFromOwnWritesToo(t *testing.T) {
 }
 
 func TestTransformRunsOnWatchedAndOwnObjects(t *testing.T) {
-	opts := Options{Transform: func(obj client.Object) (client.Object, error) {
+	opts := cache.Options{Transform: func(obj client.Object) (client.Object, error) {
 		if cm, ok := obj.(*corev1.ConfigMap); ok {
 			delete(cm.Data, "secret")
 		}
@@ -131,7 +132,7 @@ func TestTransformRunsOnWatchedAndOwnObjects(t *testing.T) {
 }
 
 func TestFailingTransformIsReported(t *testing.T) {
-	opts := Options{Transform: func(client.Object) (client.Object, error) { return nil, errors.New("no way") }}
+	opts := cache.Options{Transform: func(client.Object) (client.Object, error) { return nil, errors.New("no way") }}
 	inBubble(t, opts, func(t *testing.T, r *rig) {
 		r.server.Put("configmaps", "default", "a", v("1"), nil)
 		inf := r.informer(&corev1.ConfigMap{})
@@ -144,7 +145,7 @@ func TestFailingTransformIsReported(t *testing.T) {
 }
 
 func TestManagedFieldsAreKeptOnDemand(t *testing.T) {
-	inBubble(t, Options{KeepManagedFields: true}, func(t *testing.T, r *rig) {
+	inBubble(t, cache.Options{KeepManagedFields: true}, func(t *testing.T, r *rig) {
 		r.server.Put("configmaps", "default", "a", v("1"), nil)
 		r.informer(&corev1.ConfigMap{})
 		r.start()
@@ -156,7 +157,7 @@ func TestManagedFieldsAreKeptOnDemand(t *testing.T) {
 }
 
 func TestOwnDeletionIsSeenWhateverItsShape(t *testing.T) {
-	inBubble(t, Options{}, func(t *testing.T, r *rig) {
+	inBubble(t, cache.Options{}, func(t *testing.T, r *rig) {
 		r.informer(&corev1.ConfigMap{})
 		r.start()
 		r.synced()
@@ -188,7 +189,7 @@ func TestOwnDeletionIsSeenWhateverItsShape(t *testing.T) {
 }
 
 func TestLostAnswerOfAWriteMakesReadsLive(t *testing.T) {
-	inBubble(t, Options{}, func(t *testing.T, r *rig) {
+	inBubble(t, cache.Options{}, func(t *testing.T, r *rig) {
 		r.server.Put("configmaps", "default", "a", v("1"), nil)
 		inf := r.informer(&corev1.ConfigMap{})
 		r.start()
@@ -224,10 +225,10 @@ func TestLostAnswerOfAWriteMakesReadsLive(t *testing.T) {
 }
 
 func TestListerIteratesWithoutCopies(t *testing.T) {
-	inBubble(t, Options{}, func(t *testing.T, r *rig) {
+	inBubble(t, cache.Options{}, func(t *testing.T, r *rig) {
 		r.server.Put("configmaps", "default", "a", v("1"), nil)
 		r.server.Put("configmaps", "default", "b", v("2"), nil)
-		lister, err := NewLister[*corev1.ConfigMap](r.cache)
+		lister, err := cache.NewLister[*corev1.ConfigMap](r.cache)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -263,9 +264,9 @@ func TestListerIteratesWithoutCopies(t *testing.T) {
 func TestChangedSharedObjectIsDetected(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, Options{})
+		r := newRig(t, cache.Options{})
 		r.server.Put("configmaps", "default", "a", v("1"), nil)
-		r.informer(&corev1.ConfigMap{}).AddHandler(func(e Event) {
+		r.informer(&corev1.ConfigMap{}).AddHandler(func(e cache.Event) {
 			e.Object.(*corev1.ConfigMap).Data["v"] = "changed"
 		})
 		r.start()
@@ -281,7 +282,7 @@ func TestChangedSharedObjectIsDetected(t *testing.T) {
 }
 
 func TestReadsTellTheirOrigin(t *testing.T) {
-	inBubble(t, Options{}, func(t *testing.T, r *rig) {
+	inBubble(t, cache.Options{}, func(t *testing.T, r *rig) {
 		r.server.Put("configmaps", "default", "a", v("1"), nil)
 		r.informer(&corev1.ConfigMap{})
 		r.start()
@@ -313,7 +314,7 @@ func TestReadsTellTheirOrigin(t *testing.T) {
 }
 
 func TestReadWithABoundIsLiveUntilTheWatchIsThere(t *testing.T) {
-	inBubble(t, Options{}, func(t *testing.T, r *rig) {
+	inBubble(t, cache.Options{}, func(t *testing.T, r *rig) {
 		r.server.Put("configmaps", "default", "a", v("1"), nil)
 		r.informer(&corev1.ConfigMap{})
 		r.start()
@@ -335,36 +336,36 @@ func TestReadWithABoundIsLiveUntilTheWatchIsThere(t *testing.T) {
 // countingMetrics remembers what it is told.
 type countingMetrics struct {
 	mu       sync.Mutex
-	kinds    map[MetricKind]bool
+	kinds    map[cache.MetricKind]bool
 	revision uint64
 	events   int
 	live     int
 }
 
-func (m *countingMetrics) note(kind MetricKind, fn func()) {
+func (m *countingMetrics) note(kind cache.MetricKind, fn func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.kinds == nil {
-		m.kinds = map[MetricKind]bool{}
+		m.kinds = map[cache.MetricKind]bool{}
 	}
 	m.kinds[kind] = true
 	fn()
 }
 
-func (m *countingMetrics) QueuedItems(kind MetricKind, n int) { m.note(kind, func() {}) }
-func (m *countingMetrics) StoreResourceVersion(kind MetricKind, revision uint64) {
+func (m *countingMetrics) QueuedItems(kind cache.MetricKind, n int) { m.note(kind, func() {}) }
+func (m *countingMetrics) StoreResourceVersion(kind cache.MetricKind, revision uint64) {
 	m.note(kind, func() { m.revision = revision })
 }
-func (m *countingMetrics) Processed(kind MetricKind, events int, _ time.Duration) {
+func (m *countingMetrics) Processed(kind cache.MetricKind, events int, _ time.Duration) {
 	m.note(kind, func() { m.events += events })
 }
-func (m *countingMetrics) UndeclaredRead(kind MetricKind) { m.note(kind, func() { m.live++ }) }
+func (m *countingMetrics) UndeclaredRead(kind cache.MetricKind) { m.note(kind, func() { m.live++ }) }
 
 func (m *countingMetrics) ConsistentRead(client.Verb, time.Duration, error) {}
 
 func TestMetricsSayWhatInformersDo(t *testing.T) {
 	var m countingMetrics
-	inBubble(t, Options{Metrics: &m}, func(t *testing.T, r *rig) {
+	inBubble(t, cache.Options{Metrics: &m}, func(t *testing.T, r *rig) {
 		r.server.Put("configmaps", "default", "a", v("1"), nil)
 		r.server.Put("configmaps", "default", "b", v("1"), nil)
 		r.start()
@@ -375,14 +376,14 @@ func TestMetricsSayWhatInformersDo(t *testing.T) {
 		synctest.Wait()
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if m.live != 1 || m.events != 3 || m.revision != r.server.Revision() || !m.kinds[MetricKind{Version: "v1", Resource: "configmaps"}] {
+		if m.live != 1 || m.events != 3 || m.revision != r.server.Revision() || !m.kinds[cache.MetricKind{Version: "v1", Resource: "configmaps"}] {
 			t.Fatalf("got %+v", &m)
 		}
 	})
 }
 
 func TestObjectsAreFoundByTheirOwner(t *testing.T) {
-	inBubble(t, Options{}, func(t *testing.T, r *rig) {
+	inBubble(t, cache.Options{}, func(t *testing.T, r *rig) {
 		r.informer(&corev1.ConfigMap{})
 		r.start()
 		r.synced()
@@ -399,7 +400,7 @@ func TestObjectsAreFoundByTheirOwner(t *testing.T) {
 		}
 		for _, when := range []string{"as an own write", "as the watch delivers it"} {
 			var l corev1.ConfigMapList
-			if err := r.client.List(ctx, &l, OwnedBy(owner)); err != nil || len(l.Items) != 1 || l.Items[0].Name != "owned" {
+			if err := r.client.List(ctx, &l, cache.OwnedBy(owner)); err != nil || len(l.Items) != 1 || l.Items[0].Name != "owned" {
 				t.Fatalf("%s: %d items, %v", when, len(l.Items), err)
 			}
 			synctest.Wait()

@@ -52,9 +52,9 @@ func (m *readModel) metadataPatch() client.Patch {
 // own is a write through the client of the cache.
 func (m *readModel) own() {
 	key := m.key()
-	m.wire.lose(m.odds(12))
+	m.wire.LoseAnswers(m.odds(12))
 	what, err := m.write(key)
-	m.wire.lose(false)
+	m.wire.LoseAnswers(false)
 	m.logf("%s %s: %v", what, key, err)
 	before := map[client.ObjectKey]int{}
 	for k, states := range m.states {

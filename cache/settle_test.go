@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cache
+package cache_test
 
 import (
 	"context"
@@ -16,16 +16,24 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/steer-dev/steer/cache"
 	"github.com/steer-dev/steer/client"
 )
 
 // loseUpdate writes name so that only the server knows what has become of it.
 func (r *rig) loseUpdate(t *testing.T, name, value string) {
 	t.Helper()
+	r.lose(t, func() error {
+		return r.client.Update(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}, Data: v(value)})
+	})
+}
+
+// lose writes so that the answer gets lost.
+func (r *rig) lose(t *testing.T, write func() error) {
+	t.Helper()
 	r.server.LoseAnswers(true)
 	defer r.server.LoseAnswers(false)
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}, Data: v(value)}
-	if err := r.client.Update(context.Background(), cm); err == nil {
+	if err := write(); err == nil {
 		t.Fatal("the answer has arrived")
 	}
 }
@@ -53,7 +61,7 @@ func (r *rig) askOnce(t *testing.T, times int, read func()) {
 }
 
 func TestListByAnIndexAsksTheServerForWhatItCanSelect(t *testing.T) {
-	inBubble(t, Options{}, func(t *testing.T, r *rig) {
+	inBubble(t, cache.Options{}, func(t *testing.T, r *rig) {
 		ctx := context.Background()
 		for _, name := range []string{"a", "b", "c"} {
 			r.server.Put("configmaps", "default", name, v("1"), nil)
@@ -91,10 +99,10 @@ func TestListByAnIndexAsksTheServerForWhatItCanSelect(t *testing.T) {
 }
 
 func TestWhatIsMissingIsAskedForOnce(t *testing.T) {
-	inBubble(t, Options{}, func(t *testing.T, r *rig) {
+	inBubble(t, cache.Options{}, func(t *testing.T, r *rig) {
 		ctx := context.Background()
 		inf := r.informer(&corev1.ConfigMap{})
-		lister, err := NewLister[*corev1.ConfigMap](r.cache)
+		lister, err := cache.NewLister[*corev1.ConfigMap](r.cache)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,14 +130,13 @@ func TestWhatIsMissingIsAskedForOnce(t *testing.T) {
 }
 
 func TestWhatTheSelectorRejectsIsNotFoundThoughTheServerHasIt(t *testing.T) {
-	for name, kind := range map[string]KindOptions{
-		"a label":               {Labels: labels.SelectorFromSet(labels.Set{"app": "x"})},
-		"a name":                {Fields: fields.OneTermEqualSelector("metadata.name", "b")},
-		"a field of the server": {Fields: fields.OneTermEqualSelector("data.v", "3")},
+	for name, kind := range map[string]cache.KindOptions{
+		"a label": {Labels: labels.SelectorFromSet(labels.Set{"app": "x"})},
+		"a name":  {Fields: fields.OneTermEqualSelector("metadata.name", "b")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			kind.Object = &corev1.ConfigMap{}
-			inBubble(t, Options{ByKind: []KindOptions{kind}}, func(t *testing.T, r *rig) {
+			inBubble(t, cache.Options{ByKind: []cache.KindOptions{kind}}, func(t *testing.T, r *rig) {
 				r.informer(&corev1.ConfigMap{})
 				r.start()
 				r.synced()
@@ -147,27 +154,57 @@ func TestWhatTheSelectorRejectsIsNotFoundThoughTheServerHasIt(t *testing.T) {
 	}
 }
 
+// TestWhatTheServerSelectsIsAskedForOnce is about a selection by a field of which only the
+// server knows the value.
 func TestWhatTheServerSelectsIsAskedForOnce(t *testing.T) {
-	kind := KindOptions{Object: &corev1.ConfigMap{}, Fields: fields.OneTermEqualSelector("data.v", "2")}
-	inBubble(t, Options{ByKind: []KindOptions{kind}}, func(t *testing.T, r *rig) {
+	kind := cache.KindOptions{Object: &widget{}, Fields: fields.OneTermEqualSelector("spec.color", "red")}
+	inBubble(t, cache.Options{ByKind: []cache.KindOptions{kind}}, func(t *testing.T, r *rig) {
+		ctx := context.Background()
+		r.server.ServeWidgets(true)
+		r.informer(&widget{})
+		r.start()
+		r.synced()
+		synctest.Wait()
+		r.server.Hold(true)
+		for _, color := range []string{"red", "blue"} {
+			w := &widget{ObjectMeta: metav1.ObjectMeta{Name: color, Namespace: "default"}, Spec: widgetSpec{Color: color}}
+			r.lose(t, func() error { return r.client.Create(ctx, w) })
+			before := len(r.server.Requests())
+			for i := range 2 {
+				var got widget
+				switch err := r.client.Get(ctx, key(color), &got); {
+				case color == "red" && (err != nil || got.Spec.Color != color):
+					t.Errorf("read %d: %v, %v", i, got.Spec, err)
+				case color == "blue" && !apierrors.IsNotFound(err):
+					t.Errorf("read %d of what is not selected: %v, %v", i, got.Spec, err)
+				}
+			}
+			if n := len(r.server.Requests()) - before; n != 1 {
+				t.Errorf("%s: %d requests for two reads, want one", color, n)
+			}
+		}
+	})
+}
+
+// TestDeletionOfAllIsNotForgottenWithItsAnswer reads what may be gone.
+func TestDeletionOfAllIsNotForgottenWithItsAnswer(t *testing.T) {
+	inBubble(t, cache.Options{}, func(t *testing.T, r *rig) {
+		ctx := context.Background()
+		r.server.Put("configmaps", "default", "a", v("1"), nil)
 		r.informer(&corev1.ConfigMap{})
 		r.start()
 		r.synced()
 		synctest.Wait()
 		r.server.Hold(true)
-		r.server.Put("configmaps", "default", "a", v("1"), nil)
-		r.loseUpdate(t, "a", "2")
-		r.askOnce(t, 2, func() {
-			var cm corev1.ConfigMap
-			if err := r.client.Get(context.Background(), key("a"), &cm); err != nil || cm.Data["v"] != "2" {
-				t.Fatalf("got %v, %v", cm.Data, err)
-			}
-		})
+		r.lose(t, func() error { return r.client.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace("default")) })
+		if err := r.client.Get(ctx, key("a"), &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
+			t.Errorf("got %v, want NotFound", err)
+		}
 	})
 }
 
 func TestTerseDeletionOfAllHidesWhatItMayHaveDeleted(t *testing.T) {
-	inBubble(t, Options{}, func(t *testing.T, r *rig) {
+	inBubble(t, cache.Options{}, func(t *testing.T, r *rig) {
 		ctx := context.Background()
 		for _, name := range []string{"a", "b"} {
 			r.server.Put("configmaps", "default", name, v("1"), nil)
