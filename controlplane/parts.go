@@ -51,7 +51,7 @@ import (
 func (p *Plane) parts(roles *rbac.Authorizer) (part.List, *authenticator, error) {
 	o, server := &p.options, p.server
 	var err error
-	p.webhooks, err = webhookclient.New(o.Webhooks, webhookclient.Deps{Store: p.store, Public: o.Listen != "" && !onlyLocal(o.Listen)})
+	p.webhooks, err = webhookclient.New(o.Webhooks, webhookclient.Deps{Store: p.store, Public: o.Listen != "" && !onlyLocal(o.Listen), Simulates: o.Workloads != nil})
 	if err != nil {
 		return nil, nil, fmt.Errorf("controlplane: Options.Webhooks: %w", err)
 	}

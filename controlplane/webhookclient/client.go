@@ -45,6 +45,8 @@ type Deps struct {
 	Store storage.Store
 	// Public reports that the server listens beyond the loopback interface.
 	Public bool
+	// Simulates reports that the server simulates Pods: their addresses are never connected to.
+	Simulates bool
 }
 
 // Target is one webhook: the clientConfig of an admission webhook, or of a conversion.
@@ -94,7 +96,7 @@ type Client struct {
 // New returns a client. It reads the files that the options name.
 func New(o Options, d Deps) (*Client, error) {
 	c := &Client{options: o, credentials: map[string]*credentials{}, metrics: newMetrics()}
-	c.services = egress.Services{Store: d.Store, Resolve: o.Resolve, Reach: o.Reach, Public: d.Public}
+	c.services = egress.Services{Store: d.Store, Resolve: o.Resolve, Reach: o.Reach, Public: d.Public, Simulates: d.Simulates}
 	for plugin, file := range o.KubeConfigFiles {
 		loaded, err := loadCredentials(file)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -68,6 +69,12 @@ type Services struct {
 	Reach []netip.Prefix
 	// Public reports that the server listens beyond the loopback interface.
 	Public bool
+	// Simulates reports that Pods are simulated: the addresses of [SimulatedPods] are theirs. The
+	// endpoints that are simulated Pods are known without it.
+	Simulates bool
+
+	// dial connects; nil: that of [Services.Dialer]. It is for tests.
+	dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // Given returns where Resolve says that a Service is.
@@ -81,9 +88,15 @@ func (s *Services) Given(ctx context.Context, to Service) (Backend, bool) {
 // dialTimeout bounds how long a connection may take to be made.
 const dialTimeout = 10 * time.Second
 
-// Dialer returns a dialer that connects only where the server may.
+// Dialer returns a dialer that connects only where the server may, and never to simulated Pods.
 func (s *Services) Dialer() *net.Dialer {
-	return &net.Dialer{Timeout: dialTimeout, ControlContext: Control(s.allowed)}
+	within := Control(s.allowed)
+	return &net.Dialer{Timeout: dialTimeout, ControlContext: func(ctx context.Context, network, resolved string, c syscall.RawConn) error {
+		if at, err := netip.ParseAddrPort(resolved); err == nil && s.Simulates && SimulatedPods().Contains(at.Addr().Unmap()) {
+			return &SimulatedError{Address: resolved}
+		}
+		return within(ctx, network, resolved, c)
+	}}
 }
 
 // allowed reports whether the server may connect to an address.
@@ -101,10 +114,13 @@ func (s *Services) Dial(ctx context.Context, network string, to Service) (net.Co
 	if err != nil {
 		return nil, err
 	}
-	dialer := s.Dialer()
+	dial := s.dial
+	if dial == nil {
+		dial = s.Dialer().DialContext
+	}
 	for _, address := range addresses {
 		var conn net.Conn
-		if conn, err = dialer.DialContext(ctx, network, address); err == nil {
+		if conn, err = dial(ctx, network, address); err == nil {
 			return conn, nil
 		}
 	}
@@ -117,7 +133,8 @@ func (s *Services) Dial(ctx context.Context, network string, to Service) (net.Co
 func join(host string, port int32) string { return net.JoinHostPort(host, strconv.Itoa(int(port))) }
 
 // Addresses returns the addresses of a Service, by what is stored, in the order in which they are
-// to be tried. New connections alone need them.
+// to be tried, without those of simulated Pods; if all are, the error is a [SimulatedError]. New
+// connections alone need them.
 func (s *Services) Addresses(to Service) ([]string, error) {
 	view := s.Store.Latest()
 	service := &corev1.Service{}
@@ -134,11 +151,23 @@ func (s *Services) Addresses(to Service) ([]string, error) {
 	if at < 0 {
 		return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("no service port %d found for service %q", to.port(), to.Name))
 	}
-	addresses, _, err := Endpoints(view, service, service.Spec.Ports[at].Name)
-	if err == nil && len(addresses) == 0 {
-		err = apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", to.Name))
+	endpoints, _, err := Endpoints(view, service, service.Spec.Ports[at].Name)
+	if err != nil {
+		return nil, err
 	}
-	return addresses, err
+	var addresses []string
+	for _, e := range endpoints {
+		if !e.Simulated {
+			addresses = append(addresses, e.Address)
+		}
+	}
+	switch {
+	case len(addresses) > 0:
+		return addresses, nil
+	case len(endpoints) > 0:
+		return nil, &SimulatedError{Service: to}
+	}
+	return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", to.Name))
 }
 
 // Buckets of the endpoints of Services.
@@ -147,11 +176,19 @@ const (
 	SliceBucket     = "discovery.k8s.io/endpointslices"
 )
 
-// Endpoints returns the addresses of the endpoints of a Service that are ready at a port, in random
+// Endpoint is the host and port of an endpoint.
+type Endpoint struct {
+	Address string
+	// Simulated reports that it is a simulated Pod: nothing listens there.
+	Simulated bool
+}
+
+// Endpoints returns the endpoints of a Service that are ready at a port, in random
 // order, those of its first family of addresses first: of its EndpointSlices, or of its Endpoints
 // if it has none, as where nothing mirrors them. known reports that it has one of both.
-func Endpoints(view storage.View, service *corev1.Service, port string) (addresses []string, known bool, err error) {
-	var first, others []string
+func Endpoints(view storage.View, service *corev1.Service, port string) (endpoints []Endpoint, known bool, err error) {
+	var first, others []Endpoint
+	on := &nodes{view: view, known: map[string]bool{}}
 	for rec := range view.Ascend(SliceBucket, service.Namespace+"/", "") {
 		slice := &discoveryv1.EndpointSlice{}
 		if err := json.Unmarshal(rec.Value, slice); err != nil {
@@ -165,49 +202,63 @@ func Endpoints(view storage.View, service *corev1.Service, port string) (address
 		if f := service.Spec.IPFamilies; len(f) == 0 || string(slice.AddressType) == string(f[0]) {
 			into = &first
 		}
-		*into = append(*into, sliceAddresses(slice, port)...)
+		ready, err := readyOf(slice, port, on)
+		if err != nil {
+			return nil, false, err
+		}
+		*into = append(*into, ready...)
 	}
 	if !known {
 		e := &corev1.Endpoints{} //nolint:staticcheck // what exists where nothing mirrors them
 		if known, err = load(view, storage.Key{Bucket: EndpointsBucket, Name: service.Namespace + "/" + service.Name}, e); err != nil {
 			return nil, false, err
 		}
-		first = endpointsAddresses(e, port)
+		if first, err = addressesOf(e, port, on); err != nil {
+			return nil, false, err
+		}
 	}
-	for _, list := range [][]string{first, others} {
+	for _, list := range [][]Endpoint{first, others} {
 		rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 	}
 	return append(first, others...), known, nil
 }
 
-// sliceAddresses are the ready endpoints of a slice that has the port.
-func sliceAddresses(slice *discoveryv1.EndpointSlice, port string) []string {
-	var out []string
+// readyOf are the ready endpoints of a slice that has the port.
+func readyOf(slice *discoveryv1.EndpointSlice, port string, on *nodes) (out []Endpoint, err error) {
 	for _, p := range slice.Ports {
 		if p.Name == nil || *p.Name != port || p.Port == nil {
 			continue
 		}
 		for _, e := range slice.Endpoints {
 			if (e.Conditions.Ready == nil || *e.Conditions.Ready) && len(e.Addresses) > 0 {
-				out = append(out, join(e.Addresses[0], *p.Port))
+				simulated, err := on.endpoint(slice.Namespace, e.NodeName, e.TargetRef)
+				if err != nil {
+					return nil, err
+				}
+				out = append(out, Endpoint{join(e.Addresses[0], *p.Port), simulated})
 			}
 		}
 	}
-	return out
+	return out, nil
 }
 
-func endpointsAddresses(e *corev1.Endpoints, port string) []string { //nolint:staticcheck // see Endpoints
-	var out []string
+// addressesOf are the same for Endpoints.
+func addressesOf(e *corev1.Endpoints, port string, on *nodes) (out []Endpoint, err error) { //nolint:staticcheck // see Endpoints
 	for _, subset := range e.Subsets {
 		for _, p := range subset.Ports {
 			for _, a := range subset.Addresses {
-				if p.Name == port {
-					out = append(out, join(a.IP, p.Port))
+				if p.Name != port {
+					continue
 				}
+				simulated, err := on.endpoint(e.Namespace, a.NodeName, a.TargetRef)
+				if err != nil {
+					return nil, err
+				}
+				out = append(out, Endpoint{join(a.IP, p.Port), simulated})
 			}
 		}
 	}
-	return out
+	return out, nil
 }
 
 // load reads an object of the store; found is false if there is none.

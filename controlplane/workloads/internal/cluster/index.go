@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/steer-dev/steer/controlplane/internal/egress"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/controlplane/workloads/internal/scheduler"
 	"github.com/steer-dev/steer/storage"
@@ -55,11 +56,11 @@ func Buckets() []string {
 }
 
 // NodeName is the name of the simulated node.
-const NodeName = "steer-node"
+const NodeName = egress.SimulatedNode
 
 // SimulatedLabel, with the value "true", marks the nodes whose Pods are run. Those of
 // other nodes are left alone.
-const SimulatedLabel = "steer.dev/simulated"
+const SimulatedLabel = egress.SimulatedLabel
 
 // NodeKey is the key of the simulated node.
 func NodeKey() storage.Key { return NodeOf(NodeName) }

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/steer-dev/steer/controlplane/internal/egress"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/controlplane/workloads/internal/scheduler"
 	"github.com/steer-dev/steer/storage"
@@ -134,7 +135,7 @@ func illOf(c *corev1.NodeCondition) string {
 // readNode reads the fields of a node.
 func (o *Object) readNode(rec *storage.Record) {
 	o.Room = &scheduler.Node{Name: rec.Key.Name, Labels: o.Labels}
-	o.Simulated = rec.Key == NodeKey() || o.Labels[SimulatedLabel] == "true"
+	o.Simulated = egress.Simulated(rec.Key.Name, o.Labels)
 	var n struct {
 		Spec struct {
 			Unschedulable bool           `json:"unschedulable"`
