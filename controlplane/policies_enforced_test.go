@@ -259,3 +259,45 @@ func TestPoliciesAreReplacedWhileWritesAreInFlight(t *testing.T) {
 	close(done)
 	writers.Wait()
 }
+
+// Policies are excluded by resource, as in kube-apiserver: the kind TokenRequest is of the
+// group of TokenReview, but serviceaccounts/token is evaluated.
+func TestPoliciesAreEvaluatedForTokensOfServiceAccounts(t *testing.T) {
+	t.Parallel()
+	_, api := newPlane(t)
+	const (
+		tokens = "/api/v1/namespaces/default/serviceaccounts/default/token"
+		token  = `{apiVersion: authentication.k8s.io/v1, kind: TokenRequest, spec: {audiences: [a], expirationSeconds: %d}}`
+	)
+	everything := func(name string) string {
+		return `{apiVersion: admissionregistration.k8s.io/v1, kind: ` + name + `, metadata: {name: short}, spec: {matchConstraints: {resourceRules: [
+			{operations: ["*"], apiGroups: ["*"], apiVersions: ["*"], resources: ["serviceaccounts/token", "tokenreviews", "selfsubjectreviews", "subjectaccessreviews",
+			"localsubjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews"]}]}, `
+	}
+	api.must("POST", registrations+"validatingadmissionpolicies", everything("ValidatingAdmissionPolicy")+
+		`validations: [{expression: "object.kind == 'TokenRequest' && object.spec.expirationSeconds <= 3600", message: "an hour at most"}]}}`)
+	api.bind("validating", "short", "validationActions: [Deny]")
+	has(t, api.refused("POST", tokens, fmt.Sprintf(token, 7200)), "an hour at most")
+	api.must("POST", tokens, fmt.Sprintf(token, 3600))
+
+	api.must("POST", registrations+"mutatingadmissionpolicies", everything("MutatingAdmissionPolicy")+
+		`reinvocationPolicy: Never, mutations: [{patchType: JSONPatch, jsonPatch: {expression: "[JSONPatch{op: 'replace', path: '/spec/expirationSeconds', value: 1800}]"}}]}}`)
+	api.bind("mutating", "short", "paramRef: null")
+	answer := api.must("POST", tokens, fmt.Sprintf(token, 7200))
+	seconds, _, err := unstructured.NestedInt64(answer.Object, "spec", "expirationSeconds")
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "seconds of the token", int64(1800), seconds)
+
+	for path, review := range map[string]string{
+		"/apis/authentication.k8s.io/v1/tokenreviews":                                "{apiVersion: authentication.k8s.io/v1, kind: TokenReview, spec: {token: x}}",
+		"/apis/authentication.k8s.io/v1/selfsubjectreviews":                          "{apiVersion: authentication.k8s.io/v1, kind: SelfSubjectReview}",
+		"/apis/authorization.k8s.io/v1/selfsubjectrulesreviews":                      "{apiVersion: authorization.k8s.io/v1, kind: SelfSubjectRulesReview, spec: {namespace: default}}",
+		"/apis/authorization.k8s.io/v1/selfsubjectaccessreviews":                     "{apiVersion: authorization.k8s.io/v1, kind: SelfSubjectAccessReview, spec: {nonResourceAttributes: {path: /, verb: get}}}",
+		"/apis/authorization.k8s.io/v1/subjectaccessreviews":                         "{apiVersion: authorization.k8s.io/v1, kind: SubjectAccessReview, spec: {user: jane, nonResourceAttributes: {path: /, verb: get}}}",
+		"/apis/authorization.k8s.io/v1/namespaces/default/localsubjectaccessreviews": "{apiVersion: authorization.k8s.io/v1, kind: LocalSubjectAccessReview, metadata: {namespace: default}, spec: {user: jane, resourceAttributes: {namespace: default, verb: get, resource: pods}}}",
+	} {
+		api.must("POST", path, review)
+	}
+}

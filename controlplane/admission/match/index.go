@@ -8,8 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
@@ -19,8 +17,8 @@ type Index[T any] struct {
 	d           *Deps
 	items       []T
 	constraints func(T) *Constraints
-	// exempt reports whether no item concerns a kind.
-	exempt func(schema.GroupVersionKind) bool
+	// exempt reports whether no item concerns a kind of write.
+	exempt func(kindOfWrite) bool
 
 	mu    sync.Mutex // of additions to known
 	known atomic.Pointer[found[T]]
@@ -46,17 +44,17 @@ const mostKnown = 16384
 // NewIndex returns an index of webhooks, whose order it keeps. They are never called for
 // what configures webhooks and policies.
 func NewIndex[T any](d *Deps, items []T, constraints func(T) *Constraints) *Index[T] {
-	return newIndex(d, items, constraints, exempt)
+	return newIndex(d, items, constraints, func(k kindOfWrite) bool { return exempt(kindOf(k.resource, k.version, k.subresource)) })
 }
 
 // NewPolicyIndex returns an index of policies, whose order it keeps. As in kube-apiserver
 // they are not evaluated for policies and their bindings, nor for reviews of users and of
-// what they may do, but for configurations of webhooks.
+// what they may do, but for configurations of webhooks and requests of tokens.
 func NewPolicyIndex[T any](d *Deps, items []T, constraints func(T) *Constraints) *Index[T] {
-	return newIndex(d, items, constraints, exemptFromPolicies)
+	return newIndex(d, items, constraints, func(k kindOfWrite) bool { return exemptFromPolicies(k.resource.GroupResource()) })
 }
 
-func newIndex[T any](d *Deps, items []T, constraints func(T) *Constraints, exempt func(schema.GroupVersionKind) bool) *Index[T] {
+func newIndex[T any](d *Deps, items []T, constraints func(T) *Constraints, exempt func(kindOfWrite) bool) *Index[T] {
 	x := &Index[T]{d: d, items: items, constraints: constraints, exempt: exempt}
 	x.known.Store(&found[T]{})
 	return x
@@ -93,7 +91,7 @@ func (x *Index[T]) Candidates(r *resource.AdmissionRequest) []T {
 
 // find compares the rules of all items.
 func (x *Index[T]) find(k kindOfWrite) []T {
-	if x.exempt(kindOf(k.resource, k.version, k.subresource)) {
+	if x.exempt(k) {
 		return nil
 	}
 	t := target{

@@ -78,13 +78,24 @@ func exempt(kind schema.GroupVersionKind) bool {
 	return false
 }
 
-// exemptFromPolicies reports whether policies are not evaluated for a kind.
-func exemptFromPolicies(kind schema.GroupVersionKind) bool {
-	switch kind.Group {
-	case authenticationv1.GroupName, authorizationv1.GroupName:
-		return true
+// exemptFromPolicies reports whether policies are not evaluated for a resource and what is
+// below it: policies and their bindings, and the reviews that say who a user is and what it
+// may do. Other resources that are not stored are evaluated, also where their kind is of the
+// same group: serviceaccounts/token, pods/eviction and pods/binding.
+func exemptFromPolicies(r schema.GroupResource) bool {
+	switch r.Group {
 	case v1.GroupName:
-		return strings.Contains(kind.Kind, "AdmissionPolicy")
+		switch r.Resource {
+		case "validatingadmissionpolicies", "validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings":
+			return true
+		}
+	case authenticationv1.GroupName:
+		return r.Resource == "tokenreviews" || r.Resource == "selfsubjectreviews"
+	case authorizationv1.GroupName:
+		switch r.Resource {
+		case "subjectaccessreviews", "localsubjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews":
+			return true
+		}
 	}
 	return false
 }
