@@ -15,19 +15,33 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/steer-dev/steer/apiserver"
 )
 
-// follow starts an informer and returns a function that lists what it has seen.
-func follow(t *testing.T, ctx context.Context, informer cache.SharedIndexInformer) func() []string {
+// lister is the part of the dynamic client and of the metadata client that an informer uses.
+type lister[L runtime.Object] interface {
+	List(context.Context, metav1.ListOptions) (L, error)
+	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
+}
+
+// follow starts an informer, made as the factories of client-go make theirs, and returns a
+// function that lists what it has seen. The factories themselves link the types and listers of
+// every built-in kind.
+func follow[L runtime.Object](t *testing.T, ctx context.Context, client any, resource lister[L], example runtime.Object) func() []string {
 	t.Helper()
+	informer := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return resource.List(ctx, o)
+		},
+		WatchFuncWithContext: resource.Watch,
+	}, client), example, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	var seen []string // only accessed while all goroutines are blocked
 	name := func(obj any) string { m, _ := cache.MetaNamespaceKeyFunc(obj); return m }
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -54,12 +68,12 @@ func TestInformersFollowCustomResources(t *testing.T) {
 		if _, err := c.Create(ctx, widget("a"), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		dynamicSeen := follow(t, ctx, dynamicinformer.NewDynamicSharedInformerFactory(client, 0).ForResource(widgets).Informer())
+		dynamicSeen := follow(t, ctx, client, client.Resource(widgets), &unstructured.Unstructured{})
 		meta, err := metadata.NewForConfig(config(s))
 		if err != nil {
 			t.Fatal(err)
 		}
-		metadataSeen := follow(t, ctx, metadatainformer.NewSharedInformerFactory(meta, 0).ForResource(widgets).Informer())
+		metadataSeen := follow(t, ctx, meta, meta.Resource(widgets), &metav1.PartialObjectMetadata{})
 		t.Cleanup(cancel)
 
 		time.Sleep(time.Minute) // on the fake clock, beyond a bookmark

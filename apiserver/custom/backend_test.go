@@ -12,9 +12,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
@@ -94,7 +94,13 @@ func TestInformersStartOnABackendWithOneWatch(t *testing.T) {
 		}
 	}
 	create("a")
-	informer := dynamicinformer.NewDynamicSharedInformerFactory(client, 0).ForResource(notesInV1).Informer()
+	// As the factory of client-go makes it, which links the types of every built-in kind.
+	informer := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return client.Resource(notesInV1).List(ctx, o)
+		},
+		WatchFuncWithContext: client.Resource(notesInV1).Watch,
+	}, client), &unstructured.Unstructured{}, 0, nil)
 	added := make(chan string, 8)
 	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) { added <- obj.(metav1.Object).GetName() }}); err != nil {
 		t.Fatal(err)
