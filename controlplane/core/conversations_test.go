@@ -4,12 +4,17 @@
 package core_test
 
 import (
+	"context"
 	"slices"
 	"testing"
 
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/controlplane/admission"
 	"github.com/steer-dev/steer/controlplane/core"
+	"github.com/steer-dev/steer/controlplane/core/pod"
+	"github.com/steer-dev/steer/controlplane/core/podspec"
+	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/controlplane/kubelet"
 	"github.com/steer-dev/steer/controlplane/part"
 	"github.com/steer-dev/steer/controlplane/part/parttest"
 	"github.com/steer-dev/steer/controlplane/rbac"
@@ -45,5 +50,47 @@ func TestCoreAnswersAreThoseOfKubeAPIServer(t *testing.T) {
 			"kinds-verbs/namespace-*": "the deletion of namespaces is in package namespace",
 			"kinds-verbs/finalized":   "as above",
 		},
+	}.Run(t)
+}
+
+// podParts are the built-in kinds with the subresources and the admission of Pods.
+func podParts(d *part.Deps) part.List {
+	s := pod.Subresources{Store: d.Store, Authorizer: d.Authorizer, Kubelets: kubelet.New(kubelet.Options{}, nil)}
+	s.Send = func(ctx context.Context, method, path string, body []byte) error {
+		return d.Send(ctx, step.Request{User: step.APIServer, Method: method, Path: path, ContentType: step.JSON, Body: body})
+	}
+	return slices.Concat(
+		part.List{{Name: "kinds", Resources: core.Resources()}, s.Part()},
+		admission.Plugins(*d),
+		part.List{{Name: "profiles of AppArmor", Admission: podspec.AppArmor{}, For: []string{"pods"}}},
+	)
+}
+
+func TestPodAnswersAreThoseOfKubeAPIServer(t *testing.T) {
+	t.Parallel()
+	parttest.Conversations{
+		Parts: podParts, Of: []string{"pods", "podtemplates", "bindings"},
+		Names: []string{
+			"evictions", "kinds-boot", "kinds-changes", "kinds-defaults", "kinds-pod-resize", "kinds-pod-status", "kinds-pods",
+		},
+		Except: map[string]string{},
+	}.Run(t)
+}
+
+// TestPodSpecAnswersAreThoseOfKubeAPIServer has the rules of specifications in Pods, and
+// in the templates of workloads.
+func TestPodSpecAnswersAreThoseOfKubeAPIServer(t *testing.T) {
+	t.Parallel()
+	parttest.Conversations{
+		Parts: func(d *part.Deps) part.List {
+			return slices.Concat(
+				part.List{{Name: "kinds", Resources: core.Resources()}},
+				admission.Plugins(*d),
+				part.List{{Name: "profiles of AppArmor", Admission: podspec.AppArmor{}, For: []string{"pods"}}},
+			)
+		},
+		Of:     []string{"pods", "podtemplates", "deployments.apps", "jobs.batch"},
+		Names:  []string{"kinds-pods", "kinds-pod-resize", "kinds-workloads"},
+		Except: map[string]string{"kinds-pods/evicted": "evictions are a part of package pod"},
 	}.Run(t)
 }

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package core
+package core_test
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/core"
 )
 
 // recorded is an object as it was sent to kube-apiserver 1.36.3, and as it was
@@ -32,7 +33,7 @@ type recorded struct {
 
 func find(t *testing.T, apiVersion, kind string) (*resource.Resource, *resource.Version) {
 	t.Helper()
-	for _, r := range Resources() {
+	for _, r := range core.Resources() {
 		for i := range r.Versions {
 			if r.GroupVersionKind(r.Versions[i].Name).GroupVersion().String() == apiVersion && r.Kind == kind {
 				return r, &r.Versions[i]
@@ -236,7 +237,7 @@ func TestResourcesHaveTheNamesOfKubernetes(t *testing.T) {
 		t.Fatal(err)
 	}
 	served := map[string]*resource.Resource{}
-	for _, r := range Resources() {
+	for _, r := range core.Resources() {
 		served[r.Group+"/"+r.Plural] = r
 	}
 	var missing []string

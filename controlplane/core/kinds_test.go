@@ -1,21 +1,22 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package core
+package core_test
 
 import (
 	"testing"
 
+	"github.com/steer-dev/steer/controlplane/core"
 	"github.com/steer-dev/steer/controlplane/core/kind/kindtest"
 )
 
 func builtin(apiVersion, kind, valid string) kindtest.Kind {
-	return kindtest.Kind{Resources: Resources(), APIVersion: apiVersion, Kind: kind, Valid: "metadata: {name: a, namespace: default}\n" + valid}
+	return kindtest.Kind{Resources: core.Resources(), APIVersion: apiVersion, Kind: kind, Valid: "metadata: {name: a, namespace: default}\n" + valid}
 }
 
 func TestNamespaceValidation(t *testing.T) {
 	t.Parallel()
-	k := kindtest.Kind{Resources: Resources(), APIVersion: "v1", Kind: "Namespace", Valid: "metadata: {name: a}"}
+	k := kindtest.Kind{Resources: core.Resources(), APIVersion: "v1", Kind: "Namespace", Valid: "metadata: {name: a}"}
 	k.Create(t, []kindtest.Case{{"finalizer without a domain", "spec.finalizers: [moon]", `spec.finalizers: Invalid value: "moon": name is neither a standard finalizer name nor is it fully qualified`}})
 	k.Update(t, []kindtest.Case{{"finalizers are kept", "spec.finalizers: []", ""}})
 	k.Defaults(t, []kindtest.Case{{"label, finalizer and phase", "", "metadata.labels: {kubernetes.io/metadata.name: a}\nspec.finalizers: [kubernetes]\nstatus.phase: Active"}})
@@ -165,7 +166,7 @@ func TestRoleValidation(t *testing.T) {
 		{"no resources", "rules.0.resources: []", "rules[0].resources: Required value: resource rules must supply at least one resource"},
 		{"paths in a namespace", "rules: [{verbs: [get], nonResourceURLs: [/healthz]}]", `rules[0].nonResourceURLs: Invalid value: ["/healthz"]: namespaced rules cannot apply to non-resource URLs`},
 	})
-	cluster := kindtest.Kind{Resources: Resources(), APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Valid: "metadata: {name: a}\nrules: [{verbs: [get], nonResourceURLs: [/healthz]}]"}
+	cluster := kindtest.Kind{Resources: core.Resources(), APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Valid: "metadata: {name: a}\nrules: [{verbs: [get], nonResourceURLs: [/healthz]}]"}
 	cluster.Create(t, []kindtest.Case{
 		{"paths and resources", "rules.0.resources: [pods]", `rules[0].nonResourceURLs: Invalid value: ["/healthz"]: rules cannot apply to both regular resources and non-resource URLs`},
 		{"no selectors", "aggregationRule: {clusterRoleSelectors: []}", "aggregationRule.clusterRoleSelectors: Required value: at least one clusterRoleSelector required if aggregationRule is non-nil"},

@@ -1,16 +1,17 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package volume
+package volume_test
 
 import (
 	"testing"
 
 	"github.com/steer-dev/steer/controlplane/core/kind/kindtest"
+	"github.com/steer-dev/steer/controlplane/core/volume"
 )
 
 func claims() kindtest.Kind {
-	return kindtest.Kind{Resources: Resources(), APIVersion: "v1", Kind: "PersistentVolumeClaim", Valid: `
+	return kindtest.Kind{Resources: volume.Resources(), APIVersion: "v1", Kind: "PersistentVolumeClaim", Valid: `
 metadata: {name: c, namespace: default}
 spec:
   accessModes: [ReadWriteOnce]
@@ -73,7 +74,7 @@ func TestClaimDefaults(t *testing.T) {
 }
 
 func volumes() kindtest.Kind {
-	return kindtest.Kind{Resources: Resources(), APIVersion: "v1", Kind: "PersistentVolume", Valid: `
+	return kindtest.Kind{Resources: volume.Resources(), APIVersion: "v1", Kind: "PersistentVolume", Valid: `
 metadata: {name: v}
 spec:
   capacity: {storage: 1Gi}
@@ -121,7 +122,7 @@ spec.iscsi.lun: Invalid value: 256: must be between 0 and 255, inclusive`},
 
 func TestStorageClassValidation(t *testing.T) {
 	t.Parallel()
-	k := kindtest.Kind{Resources: Resources(), APIVersion: "storage.k8s.io/v1", Kind: "StorageClass", Valid: `
+	k := kindtest.Kind{Resources: volume.Resources(), APIVersion: "storage.k8s.io/v1", Kind: "StorageClass", Valid: `
 metadata: {name: c}
 provisioner: example.com/p
 parameters: {a: b}`}
@@ -146,7 +147,7 @@ parameters: {a: b}`}
 func TestStorageKindsValidation(t *testing.T) {
 	t.Parallel()
 	of := func(kind, valid string) kindtest.Kind {
-		return kindtest.Kind{Resources: Resources(), APIVersion: "storage.k8s.io/v1", Kind: kind, Valid: "metadata: {name: a, namespace: default}\n" + valid}
+		return kindtest.Kind{Resources: volume.Resources(), APIVersion: "storage.k8s.io/v1", Kind: kind, Valid: "metadata: {name: a, namespace: default}\n" + valid}
 	}
 	attributes := of("VolumeAttributesClass", "driverName: d\nparameters: {a: b}")
 	attributes.Create(t, []kindtest.Case{{"no parameters", "parameters: {}", "parameters: Required value: must contain at least one key/value pair"}, {"no driver", "driverName: ''", "driverName: Required value"}})

@@ -1,12 +1,13 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package workload
+package workload_test
 
 import (
 	"testing"
 
 	"github.com/steer-dev/steer/controlplane/core/kind/kindtest"
+	"github.com/steer-dev/steer/controlplane/core/workload"
 )
 
 // template is the Pod template of the valid objects, indented for a spec.
@@ -16,12 +17,12 @@ const template = `
     spec:
       containers: [{name: c, image: i}]`
 
-func workload(apiVersion, kind, spec string) kindtest.Kind {
-	return kindtest.Kind{Resources: Resources(), APIVersion: apiVersion, Kind: kind, Valid: "metadata: {name: w, namespace: default}\nspec:\n" + spec + template}
+func owner(apiVersion, kind, spec string) kindtest.Kind {
+	return kindtest.Kind{Resources: workload.Resources(), APIVersion: apiVersion, Kind: kind, Valid: "metadata: {name: w, namespace: default}\nspec:\n" + spec + template}
 }
 
 func deployments() kindtest.Kind {
-	return workload("apps/v1", "Deployment", "  selector: {matchLabels: {a: b}}")
+	return owner("apps/v1", "Deployment", "  selector: {matchLabels: {a: b}}")
 }
 
 func TestDeploymentValidation(t *testing.T) {
@@ -89,7 +90,7 @@ func TestDeploymentRow(t *testing.T) {
 
 func TestReplicaSetValidation(t *testing.T) {
 	t.Parallel()
-	k := workload("apps/v1", "ReplicaSet", "  selector: {matchLabels: {a: b}}")
+	k := owner("apps/v1", "ReplicaSet", "  selector: {matchLabels: {a: b}}")
 	k.Create(t, []kindtest.Case{
 		{"replicas", "spec.replicas: -1", "spec.replicas: Invalid value: -1: must be greater than or equal to 0"},
 		{"selector of other Pods", "spec.selector.matchLabels: {a: c}", "spec.template.metadata.labels: Invalid value: {\"a\":\"b\"}: `selector` does not match template `labels`"},
@@ -101,7 +102,7 @@ func TestReplicaSetValidation(t *testing.T) {
 
 func TestReplicationControllerValidation(t *testing.T) {
 	t.Parallel()
-	k := workload("v1", "ReplicationController", "  selector: {a: b}")
+	k := owner("v1", "ReplicationController", "  selector: {a: b}")
 	k.Create(t, []kindtest.Case{
 		{"selector", "spec.selector: {a: c}", "spec.template.metadata.labels: Invalid value: {\"a\":\"b\"}: `selector` does not match template `labels`"},
 		{"no template", "spec.template: null", "spec.template: Required value"},
@@ -112,7 +113,7 @@ func TestReplicationControllerValidation(t *testing.T) {
 
 func TestStatefulSetValidation(t *testing.T) {
 	t.Parallel()
-	k := workload("apps/v1", "StatefulSet", "  serviceName: s\n  selector: {matchLabels: {a: b}}")
+	k := owner("apps/v1", "StatefulSet", "  serviceName: s\n  selector: {matchLabels: {a: b}}")
 	k.Create(t, []kindtest.Case{
 		{"management policy", "spec.podManagementPolicy: Moon", `spec.podManagementPolicy: Invalid value: "Moon": must be 'OrderedReady' or 'Parallel'`},
 		{"strategy of an unknown type", "spec.updateStrategy: {type: Moon}", `spec.updateStrategy: Invalid value: {"Type":"Moon","RollingUpdate":null}: must be 'RollingUpdate' or 'OnDelete'`},
@@ -136,7 +137,7 @@ spec.persistentVolumeClaimRetentionPolicy: {whenDeleted: Retain, whenScaled: Ret
 
 func TestDaemonSetValidation(t *testing.T) {
 	t.Parallel()
-	k := workload("apps/v1", "DaemonSet", "  selector: {matchLabels: {a: b}}")
+	k := owner("apps/v1", "DaemonSet", "  selector: {matchLabels: {a: b}}")
 	k.Create(t, []kindtest.Case{
 		{"selector of other Pods", "spec.selector.matchLabels: {a: c}", "spec.template.metadata.labels: Invalid value: {\"a\":\"b\"}: `selector` does not match template `labels`"},
 		{"strategy of an unknown type", "spec.updateStrategy: {type: Moon}", `spec.updateStrategy: Unsupported value: {"Type":"Moon","RollingUpdate":null}: supported values: "RollingUpdate", "OnDelete"`},
@@ -149,7 +150,7 @@ func TestDaemonSetValidation(t *testing.T) {
 
 func TestControllerRevisionValidation(t *testing.T) {
 	t.Parallel()
-	k := kindtest.Kind{Resources: Resources(), APIVersion: "apps/v1", Kind: "ControllerRevision", Valid: `
+	k := kindtest.Kind{Resources: workload.Resources(), APIVersion: "apps/v1", Kind: "ControllerRevision", Valid: `
 metadata: {name: r, namespace: default}
 data: {a: b}
 revision: 1`}
@@ -165,7 +166,7 @@ revision: 1`}
 
 func jobs(t *testing.T) kindtest.Kind {
 	t.Helper()
-	return workload("batch/v1", "Job", "  completions: 3").With(t, "spec.template.spec.restartPolicy: Never")
+	return owner("batch/v1", "Job", "  completions: 3").With(t, "spec.template.spec.restartPolicy: Never")
 }
 
 func TestJobValidation(t *testing.T) {
@@ -248,7 +249,7 @@ spec.template.metadata.labels: {a: b, batch.kubernetes.io/controller-uid: uid, b
 
 func TestCronJobValidation(t *testing.T) {
 	t.Parallel()
-	k := kindtest.Kind{Resources: Resources(), APIVersion: "batch/v1", Kind: "CronJob", Valid: `
+	k := kindtest.Kind{Resources: workload.Resources(), APIVersion: "batch/v1", Kind: "CronJob", Valid: `
 metadata: {name: c, namespace: default}
 spec:
   schedule: "*/5 * * * *"

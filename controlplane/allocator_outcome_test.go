@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package service_test
+package controlplane_test
 
 import (
 	"context"
@@ -18,11 +18,11 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// cluster is a control plane whose admission and store fail Services as their names say:
+// failingPlane is a control plane whose admission and store fail Services as their names say:
 // "refused", "held" in admission until the request ends, "full" in the store, "lost",
 // which the store does not answer before the request ends, and "leaving", whose deletion
 // it does not answer.
-type cluster struct {
+type failingPlane struct {
 	storage.Store
 	t     *testing.T
 	plane *controlplane.Plane
@@ -34,9 +34,9 @@ type cluster struct {
 	late []storage.Write
 }
 
-func newCluster(t *testing.T) *cluster {
+func newFailingPlane(t *testing.T) *failingPlane {
 	t.Helper()
-	c := &cluster{Store: storage.NewMemory(storage.MemoryOptions{}), t: t, reached: make(chan struct{}, 1)}
+	c := &failingPlane{Store: storage.NewMemory(storage.MemoryOptions{}), t: t, reached: make(chan struct{}, 1)}
 	plane, err := controlplane.New(controlplane.Options{Store: c, Admission: c, ManualControllers: true})
 	if err != nil {
 		t.Fatal(err)
@@ -50,9 +50,9 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-func (c *cluster) Admit(context.Context, *resource.AdmissionRequest) error { return nil }
+func (c *failingPlane) Admit(context.Context, *resource.AdmissionRequest) error { return nil }
 
-func (c *cluster) Validate(ctx context.Context, r *resource.AdmissionRequest) error {
+func (c *failingPlane) Validate(ctx context.Context, r *resource.AdmissionRequest) error {
 	switch r.Name {
 	case "refused":
 		return errors.New("refused by a test")
@@ -64,7 +64,7 @@ func (c *cluster) Validate(ctx context.Context, r *resource.AdmissionRequest) er
 	return nil
 }
 
-func (c *cluster) Commit(ctx context.Context, w storage.Write) (*storage.Record, error) {
+func (c *failingPlane) Commit(ctx context.Context, w storage.Write) (*storage.Record, error) {
 	if w.Key.Bucket == "services" {
 		switch w.Key.Name {
 		case "default/full":
@@ -85,18 +85,18 @@ func (c *cluster) Commit(ctx context.Context, w storage.Write) (*storage.Record,
 }
 
 // create posts a Service with a port, and 10.0.0.5 if it has an address of its own, and returns how that ended.
-func (c *cluster) create(ctx context.Context, name string) string {
+func (c *failingPlane) create(ctx context.Context, name string) string {
 	c.t.Helper()
 	return c.post(ctx, "/api/v1/namespaces/default/services", fmt.Sprintf(
 		`{"apiVersion":"v1","kind":"Service","metadata":{"name":%q},"spec":{"type":"NodePort","clusterIP":"10.0.0.5","ports":[{"port":80,"nodePort":30100}]}}`, name))
 }
 
-func (c *cluster) post(ctx context.Context, path, body string) string {
+func (c *failingPlane) post(ctx context.Context, path, body string) string {
 	c.t.Helper()
 	return c.send(ctx, http.MethodPost, path, body)
 }
 
-func (c *cluster) send(ctx context.Context, method, path, body string) string {
+func (c *failingPlane) send(ctx context.Context, method, path, body string) string {
 	c.t.Helper()
 	config := c.plane.RESTConfig()
 	request, err := http.NewRequestWithContext(ctx, method, config.Host+path, strings.NewReader(body))
@@ -120,20 +120,20 @@ func (c *cluster) send(ctx context.Context, method, path, body string) string {
 }
 
 // createAndLeave posts a Service whose client goes away once the request is held.
-func (c *cluster) createAndLeave(name string) {
+func (c *failingPlane) createAndLeave(name string) {
 	c.t.Helper()
 	c.leave("create "+name, func(ctx context.Context) string { return c.create(ctx, name) })
 }
 
 // deleteAndLeave deletes a Service whose client goes away once the request is held.
-func (c *cluster) deleteAndLeave(name string) {
+func (c *failingPlane) deleteAndLeave(name string) {
 	c.t.Helper()
 	c.leave("delete "+name, func(ctx context.Context) string {
 		return c.send(ctx, http.MethodDelete, "/api/v1/namespaces/default/services/"+name, "")
 	})
 }
 
-func (c *cluster) leave(what string, send func(ctx context.Context) string) {
+func (c *failingPlane) leave(what string, send func(ctx context.Context) string) {
 	c.t.Helper()
 	ctx, leave := context.WithCancel(c.t.Context())
 	defer leave()
@@ -151,7 +151,7 @@ func (c *cluster) leave(what string, send func(ctx context.Context) string) {
 }
 
 // addressOf returns the name of the Service that 10.0.0.5 stands for.
-func (c *cluster) addressOf() string {
+func (c *failingPlane) addressOf() string {
 	c.t.Helper()
 	rec := c.Get(storage.Key{Bucket: "networking.k8s.io/ipaddresses", Name: "10.0.0.5"})
 	if rec == nil {
@@ -162,7 +162,7 @@ func (c *cluster) addressOf() string {
 	return name
 }
 
-func (c *cluster) wants(name, want string) {
+func (c *failingPlane) wants(name, want string) {
 	c.t.Helper()
 	if got := c.create(c.t.Context(), name); !strings.Contains(got, want) {
 		c.t.Errorf("create %s: %s; want %q", name, got, want)
@@ -170,33 +170,33 @@ func (c *cluster) wants(name, want string) {
 }
 
 // touch writes something else to the store.
-func (c *cluster) touch() {
+func (c *failingPlane) touch() {
 	c.t.Helper()
 	if got := c.post(c.t.Context(), "/api/v1/namespaces/default/configmaps", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"a-"}}`); got != "created" {
 		c.t.Fatal(got)
 	}
 }
 
-const allocated = "provided IP is already allocated"
+const inUse = "provided IP is already allocated"
 
 func TestAllocatorGivesBackWhatRefusedCreationsTook(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t)
+	c := newFailingPlane(t)
 	c.wants("refused", "refused by a test")
 	c.wants("next", "created")
-	c.wants("other", allocated)
+	c.wants("other", inUse)
 }
 
 func TestAllocatorGivesBackWhatCreationsTookWhoseClientsWentAway(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t)
+	c := newFailingPlane(t)
 	c.createAndLeave("held")
 	c.wants("next", "created")
 }
 
 func TestAllocatorGivesBackWhatCreationsTookThatTheStoreRefused(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t)
+	c := newFailingPlane(t)
 	c.wants("full", "space")
 	c.wants("next", "created")
 }
@@ -205,30 +205,30 @@ func TestAllocatorKeepsWhatIsTakenWhileTheOutcomeIsUnknown(t *testing.T) {
 	t.Parallel()
 	t.Run("not stored", func(t *testing.T) {
 		t.Parallel()
-		c := newCluster(t)
+		c := newFailingPlane(t)
 		c.createAndLeave("lost")
-		c.wants("next", allocated)
+		c.wants("next", inUse)
 		c.touch() // the store is past the write
 		c.wants("next", "created")
 	})
 	t.Run("not stored, and tried again", func(t *testing.T) {
 		t.Parallel()
-		c := newCluster(t)
+		c := newFailingPlane(t)
 		c.createAndLeave("lost")
 		c.createAndLeave("lost")
-		c.wants("next", allocated)
+		c.wants("next", inUse)
 		c.touch()
 		c.wants("next", "created")
 	})
 	t.Run("stored", func(t *testing.T) {
 		t.Parallel()
-		c := newCluster(t)
+		c := newFailingPlane(t)
 		c.createAndLeave("lost")
 		if _, err := c.Store.Commit(t.Context(), c.late[0]); err != nil {
 			t.Fatal(err)
 		}
 		c.touch()
-		c.wants("next", allocated)
+		c.wants("next", inUse)
 		if c.Get(storage.Key{Bucket: "networking.k8s.io/ipaddresses", Name: "10.0.0.5"}) == nil {
 			t.Error("no IPAddress stands for the address")
 		}
@@ -239,13 +239,13 @@ func TestAllocatorGivesBackWhatServicesHadWhoseDeletionIsNotAnswered(t *testing.
 	t.Parallel()
 	t.Run("deleted", func(t *testing.T) {
 		t.Parallel()
-		c := newCluster(t)
+		c := newFailingPlane(t)
 		c.wants("leaving", "created")
 		c.deleteAndLeave("leaving")
 		if _, err := c.Store.Commit(t.Context(), c.late[0]); err != nil {
 			t.Fatal(err)
 		}
-		c.wants("next", allocated)
+		c.wants("next", inUse)
 		c.touch() // the store is past the deletion
 		c.wants("next", "created")
 		if got := c.addressOf(); got != "next" {
@@ -254,7 +254,7 @@ func TestAllocatorGivesBackWhatServicesHadWhoseDeletionIsNotAnswered(t *testing.
 	})
 	t.Run("deleted, and the address is not wanted again", func(t *testing.T) {
 		t.Parallel()
-		c := newCluster(t)
+		c := newFailingPlane(t)
 		c.wants("leaving", "created")
 		c.deleteAndLeave("leaving")
 		if _, err := c.Store.Commit(t.Context(), c.late[0]); err != nil {
@@ -272,11 +272,11 @@ func TestAllocatorGivesBackWhatServicesHadWhoseDeletionIsNotAnswered(t *testing.
 	})
 	t.Run("not deleted", func(t *testing.T) {
 		t.Parallel()
-		c := newCluster(t)
+		c := newFailingPlane(t)
 		c.wants("leaving", "created")
 		c.deleteAndLeave("leaving")
 		for range 3 {
-			c.wants("next", allocated)
+			c.wants("next", inUse)
 			c.touch()
 		}
 		if got := c.addressOf(); got != "leaving" {
@@ -285,17 +285,17 @@ func TestAllocatorGivesBackWhatServicesHadWhoseDeletionIsNotAnswered(t *testing.
 	})
 	t.Run("not deleted at first, and then deleted", func(t *testing.T) {
 		t.Parallel()
-		c := newCluster(t)
+		c := newFailingPlane(t)
 		c.wants("leaving", "created")
 		c.deleteAndLeave("leaving")
-		c.wants("next", allocated)
+		c.wants("next", inUse)
 		c.touch()
-		c.wants("next", allocated)
+		c.wants("next", inUse)
 		c.deleteAndLeave("leaving")
 		if _, err := c.Store.Commit(t.Context(), c.late[1]); err != nil {
 			t.Fatal(err)
 		}
-		c.wants("next", allocated)
+		c.wants("next", inUse)
 		c.touch()
 		c.wants("next", "created")
 	})
