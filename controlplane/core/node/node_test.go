@@ -1,16 +1,17 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package node
+package node_test
 
 import (
 	"testing"
 
 	"github.com/steer-dev/steer/controlplane/core/kind/kindtest"
+	"github.com/steer-dev/steer/controlplane/core/node"
 )
 
 func nodes() kindtest.Kind {
-	return kindtest.Kind{Resources: Resources(), APIVersion: "v1", Kind: "Node", Valid: `
+	return kindtest.Kind{Resources: node.Resources(), APIVersion: "v1", Kind: "Node", Valid: `
 metadata: {name: node1}
 spec:
   podCIDR: 10.0.0.0/24
@@ -87,7 +88,7 @@ func TestNodeWarnings(t *testing.T) {
 
 func TestRuntimeClassValidation(t *testing.T) {
 	t.Parallel()
-	k := kindtest.Kind{Resources: Resources(), APIVersion: "node.k8s.io/v1", Kind: "RuntimeClass", Valid: `
+	k := kindtest.Kind{Resources: node.Resources(), APIVersion: "node.k8s.io/v1", Kind: "RuntimeClass", Valid: `
 metadata: {name: c}
 handler: h
 overhead: {podFixed: {cpu: 10m}}
@@ -105,7 +106,7 @@ scheduling: {nodeSelector: {a: b}, tolerations: [{key: a, operator: Exists}]}`}
 
 func TestPriorityClassValidation(t *testing.T) {
 	t.Parallel()
-	k := kindtest.Kind{Resources: Resources(), APIVersion: "scheduling.k8s.io/v1", Kind: "PriorityClass", Valid: `
+	k := kindtest.Kind{Resources: node.Resources(), APIVersion: "scheduling.k8s.io/v1", Kind: "PriorityClass", Valid: `
 metadata: {name: c}
 value: 1000`}
 	k.Create(t, []kindtest.Case{

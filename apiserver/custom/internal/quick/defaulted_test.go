@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package quick
+package quick_test
 
 import (
 	"encoding/json"
@@ -15,6 +15,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/steer-dev/steer/apiserver/custom/internal/quick"
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
@@ -26,7 +27,7 @@ func TestNormalizeLeavesDefaultedObjectsUnchanged(t *testing.T) {
 	compared, left := 0, 0
 	for range 4000 {
 		structural := randomStructural(r, 3)
-		short := NewDefaulted(structural, true)
+		short := quick.NewDefaulted(structural, true)
 		for range 10 {
 			content := map[string]any{"apiVersion": "v1", "kind": "A", "metadata": map[string]any{"name": "x"}}
 			for range r.IntN(4) {

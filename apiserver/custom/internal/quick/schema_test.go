@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package quick
+package quick_test
 
 import (
 	"encoding/json"
@@ -13,6 +13,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/steer-dev/steer/apiserver/custom/internal/quick"
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
@@ -28,7 +29,7 @@ func TestPlainValidationAcceptsSimpleSchemas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := New(&schema)
+	p := quick.New(&schema)
 	for value, want := range map[string]bool{
 		`{"spec":{"n":9,"ratio":1.5,"on":true,"any":[1,{}],"phase":"a","name":"xyz","port":"http","at":"2026-01-02T03:04:05Z","null":null,"list":["a"],"map":{"a":1}}}`: true,
 		`{"spec":{"ratio":1,"port":80},"status":{}}`: true,
@@ -70,7 +71,7 @@ func TestPlainValidationNeverAcceptsWhatValidationRefuses(t *testing.T) {
 	accepted, refused := 0, 0
 	for range 6000 {
 		schema := randomSchema(r, 3)
-		p, full := New(schema), validation.NewSchemaValidatorFromOpenAPI(schema)
+		p, full := quick.New(schema), validation.NewSchemaValidatorFromOpenAPI(schema)
 		for range 10 {
 			value := randomValue(r, 3)
 			valid := full.Validate(value).IsValid()
