@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package crdvalidation_test
+package parts_test
 
 import (
 	"bytes"
@@ -37,7 +37,8 @@ var (
 
 // folders of this repository that contain definitions.
 var folders = []string{
-	"testdata", "../oracle/testdata", "../examples", "../generate/testdata", "../bench/envtest", "../controller/testdata", "../cmd/steer/testdata",
+	"../../crdvalidation/testdata", "../testdata", "../../examples", "../../generate/testdata", "../../bench/envtest", "../../controller/testdata",
+	"../../cmd/steer/testdata",
 }
 
 // definitions returns every definition in the files of some folders: YAML documents,
