@@ -128,6 +128,15 @@ func program(t *testing.T, dir string, words ...string) string {
 	return string(out)
 }
 
+// compiles checks that packages and their tests compile, and links nothing. The tests that run
+// in projects, and go vet with the analyzers of go test, are the business of go test; all
+// analyzers of go vet, which have to read hundreds of dependencies once more, that of the
+// pages which .ci/run fresh plays.
+func compiles(t *testing.T, dir, packages string) {
+	t.Helper()
+	program(t, dir, "go", "list", "-export", "-test", "-f", "{{.Name}}", packages)
+}
+
 // TestProjectPassesItsOwnTests is the way of a new user: everything that is made
 // compiles, and its tests pass, without an edit.
 func TestProjectPassesItsOwnTests(t *testing.T) {
@@ -160,7 +169,6 @@ func TestProjectPassesItsOwnTests(t *testing.T) {
 	createWebhook(t, WebhookOptions{Dir: dir, GVK: kindOf("webapp", "v2", "Policy"), Defaulting: true})
 	create(t, APIOptions{Dir: dir, GVK: kindOf("apps", "v1", "Deployment"), NoResource: true})
 	createWebhook(t, WebhookOptions{Dir: dir, GVK: kindOf("core", "v1", "Pod"), Defaulting: true, Validation: true})
-	program(t, dir, "go", "vet", "./...")
 	program(t, dir, "go", "test", "./...")
 	// The test of the controller calls the webhooks.
 	hook := "internal/webhook/v1/guestbook_webhook.go"
