@@ -67,7 +67,7 @@ func programs() []program {
 func (p program) build(t *testing.T, dir string) string {
 	t.Helper()
 	binary := filepath.Join(dir, strings.ReplaceAll(p.folder, "/", "-"))
-	if out, err := exec.Command("go", "build", "-o", binary, "./"+p.folder).CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", binary, "./"+p.folder).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return binary

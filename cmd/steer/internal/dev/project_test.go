@@ -103,15 +103,18 @@ func (d *developed) await(text string) {
 	d.t.Fatalf("%q was not printed:\n%s", text, d.seen.String())
 }
 
-// save replaces a text in a file.
-func (d *developed) save(name, old, now string) {
+// save replaces texts in a file, and saves it once: an old one, what it becomes, and so on.
+func (d *developed) save(name string, edits ...string) {
 	d.t.Helper()
 	file := filepath.Join(d.dir, filepath.FromSlash(name))
 	text, err := os.ReadFile(file)
-	if err != nil || !strings.Contains(string(text), old) {
-		d.t.Fatalf("%s lacks %q: %v", name, old, err)
+	for i := 0; i < len(edits); i += 2 {
+		if err != nil || !strings.Contains(string(text), edits[i]) {
+			d.t.Fatalf("%s lacks %q: %v", name, edits[i], err)
+		}
+		text = []byte(strings.Replace(string(text), edits[i], edits[i+1], 1))
 	}
-	if err := os.WriteFile(file, []byte(strings.Replace(string(text), old, now, 1)), 0o644); err != nil {
+	if err := os.WriteFile(file, text, 0o644); err != nil {
 		d.t.Fatal(err)
 	}
 }
@@ -173,9 +176,9 @@ func TestDevRunsTheOperatorAnewOnEverySave(t *testing.T) {
 	d.save("api/v1/guestbook_types.go", "// +kubebuilder:subresource:status", "// +kubebuilder:subresource:statis")
 	d.await("guestbook_types.go:")
 	d.await("what runs goes on until a file is saved")
-	d.save("api/v1/guestbook_types.go", "statis", "status")
-	d.await("the operator runs")
 	d.save(code, "return controller.Done(), nil", "return controller.Don(), nil")
+	d.await("what runs goes on until a file is saved")
+	d.save("api/v1/guestbook_types.go", "statis", "status")
 	d.await("undefined: controller.Don")
 	d.await("what runs goes on until a file is saved")
 	d.save(code, "Don()", "Done()")
@@ -188,9 +191,7 @@ func TestDevRunsTheOperatorAnewOnEverySave(t *testing.T) {
 	}
 
 	// The operator has the rights of its role, and the lack of one names the marker.
-	d.save(code, "resources=guestbooks/status,verbs=patch", "resources=guestbooks/status,verbs=get")
-	d.await("the operator runs")
-	d.save(code, "edited once", "edited twice")
+	d.save(code, "resources=guestbooks/status,verbs=patch", "resources=guestbooks/status,verbs=get", "edited once", "edited twice")
 	d.await("may not patch guestbooks/status (webapp.example.com); add the marker at internal/controller/guestbook_controller.go:22: " +
 		"// +kubebuilder:rbac:groups=webapp.example.com,resources=guestbooks/status,verbs=patch")
 	d.save(code, "resources=guestbooks/status,verbs=get", "resources=guestbooks/status,verbs=patch")
