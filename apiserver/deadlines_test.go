@@ -51,7 +51,7 @@ func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
 	return client, nil
 }
 
-// piped is a server of widgets over pipes, with 2 slots for reads and 2 for writes.
+// piped is a server of widgets over pipes, with 4 slots for reads and 4 for writes, of which a user has half.
 type piped struct {
 	*pipes
 	t      *testing.T
@@ -65,7 +65,7 @@ const pipedLimit = 20 * time.Second
 func newPiped(t *testing.T, over2 bool) *piped {
 	t.Helper()
 	s := newServer(t, func(o *apiserver.Options) {
-		o.Limits.Reads, o.Limits.Writes, o.Limits.RequestTimeout, o.Authorizer = 2, 2, pipedLimit, auth.AllowAll{}
+		o.Limits.Reads, o.Limits.Writes, o.Limits.RequestTimeout, o.Authorizer = 4, 4, pipedLimit, auth.AllowAll{}
 	})
 	p := &piped{pipes: &pipes{accepted: make(chan net.Conn), closed: make(chan struct{})}, t: t, server: s, http2: over2}
 	server := s.HTTPServer()

@@ -4,6 +4,8 @@
 package apiserver
 
 import (
+	"context"
+	"net"
 	"net/http"
 	"time"
 
@@ -53,6 +55,7 @@ func (s *Server) HTTPServer() *http.Server {
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
+		ConnContext:       func(ctx context.Context, _ net.Conn) context.Context { return exchange.WithConnection(ctx) },
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams:          maxStreams,
 			MaxReadFrameSize:              maxFrame,

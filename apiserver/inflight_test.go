@@ -17,34 +17,40 @@ import (
 
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/apiserver/resource"
 )
 
-// crowded is an authorizer that takes its time and counts concurrent calls. It is
-// called after a request was admitted by the in-flight limits.
-type crowded struct {
-	mu             sync.Mutex
-	reads, writes  int
-	mostR, mostW   int
-	allowed        int
-	perAuthorizing time.Duration
+// crowd is a resource that takes its time and counts concurrent calls.
+type crowd struct {
+	mu            sync.Mutex
+	reads, writes int
+	mostR, mostW  int
+	answered      int
 }
 
-func (c *crowded) Authorize(_ context.Context, a *auth.Attributes) (auth.Decision, string, error) {
-	count, most := &c.writes, &c.mostW
-	if a.Verb == "get" || a.Verb == "list" {
-		count, most = &c.reads, &c.mostR
-	}
+func (c *crowd) serve(count, most *int) {
 	c.mu.Lock()
 	*count++
 	*most = max(*most, *count)
-	c.allowed++
+	c.answered++
 	c.mu.Unlock()
-	time.Sleep(c.perAuthorizing) // on the clock of the bubble
+	time.Sleep(10 * time.Millisecond) // on the clock of the bubble
 	c.mu.Lock()
 	*count--
 	c.mu.Unlock()
-	return auth.Allow, "", nil
 }
+
+// ServeHTTP answers reads, by which it is mounted at a path.
+func (c *crowd) ServeHTTP(http.ResponseWriter, *http.Request) { c.serve(&c.reads, &c.mostR) }
+
+// Admit implements [resource.Admission] for writes.
+func (c *crowd) Admit(context.Context, *resource.AdmissionRequest) error {
+	c.serve(&c.writes, &c.mostW)
+	return nil
+}
+
+// Validate implements [resource.Admission].
+func (c *crowd) Validate(context.Context, *resource.AdmissionRequest) error { return nil }
 
 // TestInFlightLimitsHoldAgainstUnthrottledClients lets 64 clients that only respect
 // Retry-After send as fast as they can, like clients that found API priority and
@@ -53,11 +59,12 @@ func TestInFlightLimitsHoldAgainstUnthrottledClients(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const clients, each, reads, writes = 64, 10, 8, 4
-		crowd := &crowded{perAuthorizing: 10 * time.Millisecond}
+		crowd := &crowd{}
 		s := newServer(t, func(o *apiserver.Options) {
-			o.Authorizer, o.Limits.Reads, o.Limits.Writes = crowd, reads, writes
+			o.Authorizer, o.Admission, o.Limits.Reads, o.Limits.Writes = auth.AllowAll{}, crowd, reads, writes
 			o.Classify = func(context.Context, *auth.Attributes) (schema, level types.UID) { return "schema", "level" }
 		})
+		s.Handle("/crowd", crowd)
 		var mu sync.Mutex
 		answers := map[int]int{}
 		var all sync.WaitGroup
@@ -65,9 +72,9 @@ func TestInFlightLimitsHoldAgainstUnthrottledClients(t *testing.T) {
 			rt := s.RoundTripper(&auth.User{Name: fmt.Sprint("client-", i), Groups: []string{auth.Authenticated}})
 			all.Go(func() {
 				for n := range each {
-					method, path, body := http.MethodGet, widgetsPath, ""
+					method, path, body := http.MethodGet, "/crowd", ""
 					if n%2 == 1 {
-						method, body = http.MethodPost, fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w-%d-%d"}}`, i, n)
+						method, path, body = http.MethodPost, widgetsPath, fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w-%d-%d"}}`, i, n)
 					}
 					for done := false; !done; {
 						got := send(t, rt, method, path, body)
@@ -96,8 +103,8 @@ func TestInFlightLimitsHoldAgainstUnthrottledClients(t *testing.T) {
 		if answers[200] != clients*each/2 || answers[201] != clients*each/2 || answers[429] == 0 || len(answers) != 3 {
 			t.Errorf("answers by code: %v", answers)
 		}
-		if crowd.allowed != clients*each {
-			t.Errorf("%d requests came in, want %d", crowd.allowed, clients*each)
+		if crowd.answered != clients*each {
+			t.Errorf("%d requests came in, want %d", crowd.answered, clients*each)
 		}
 	})
 }

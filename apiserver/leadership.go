@@ -44,6 +44,9 @@ type Forwarded struct {
 	Body    []byte
 	// User that was authenticated, not yet the one that is impersonated.
 	User *auth.User
+	// Token that authenticated the user, if it rests on stored objects: the server that
+	// executes the request authenticates it again, by the state that it has. Else empty.
+	Token string
 	// AuditID of the request.
 	AuditID string
 }
@@ -70,35 +73,43 @@ func changes(r *endpoint.Request) bool {
 
 // led has the server that leads execute a request that changes something. It returns a
 // function that is called at the end of the request if this is that server, and otherwise
-// nil, when the request has been answered. The body of a request that waits or is passed
-// on counts as a request in flight.
-func (s *Server) led(w *exchange.Writer, r *http.Request, req *endpoint.Request, limit time.Duration) (leave func(), err error) {
-	exit, err := s.gate.Enter(passage(req))
-	if err != nil {
-		return nil, s.elsewhere(err)
-	}
-	defer exit()
-	ctx := r.Context()
-	if limit > 0 {
-		limited := within(ctx, limit+exchange.WriteGrace/2) // the server that executes it answers first
-		defer limited.stop()
-		ctx = limited
-	}
-	forwarded := Forwarded{Request: r.WithContext(ctx), User: req.User, AuditID: w.Header().Get("Audit-Id")}
+// nil, when the request has been answered. The request has a slot while it waits or is
+// passed on, and its body is read before.
+func (s *Server) led(ctx context.Context, w *exchange.Writer, r *http.Request, req *endpoint.Request, arrived *arrival) (leave func(), err error) {
+	forwarded := Forwarded{Request: r, User: arrived.user, Token: arrived.token, AuditID: w.Header().Get("Audit-Id")}
 	for {
-		if leave, err = s.leadership.Enter(ctx); err != nil || leave != nil {
-			return leave, err
+		if leave, err = s.leadership.Enter(ctx); err != nil {
+			return nil, err
+		}
+		if leave != nil {
+			// While it waited, this server may have become the one that leads.
+			if err := s.catchUp(ctx, req); err != nil {
+				leave()
+				return nil, err
+			}
+			return leave, nil
 		}
 		if forwarded.Body == nil {
 			if forwarded.Body, err = body.Read(r, s.limits.BodyBytes); err != nil {
 				return nil, err
 			}
-			r.Body = io.NopCloser(bytes.NewReader(forwarded.Body))
+			req.HTTP.Body = io.NopCloser(bytes.NewReader(forwarded.Body)) // for this server, if it is to lead
 		}
-		if answered, err := s.leadership.Forward(w, forwarded); answered || err != nil {
+		if answered, err := s.forward(ctx, w, forwarded); answered || err != nil {
 			return nil, err
 		}
 	}
+}
+
+// forward passes a request on. The server that executes it answers first when its time is up.
+func (s *Server) forward(ctx context.Context, w *exchange.Writer, forwarded Forwarded) (answered bool, err error) {
+	if deadline, ok := ctx.Deadline(); ok {
+		limited := within(forwarded.Request.Context(), time.Until(deadline)+exchange.WriteGrace/2)
+		defer limited.stop()
+		ctx = limited
+	}
+	forwarded.Request = forwarded.Request.WithContext(ctx)
+	return s.leadership.Forward(w, forwarded)
 }
 
 // elsewhere has a request that was refused because the server stops repeated at once, if

@@ -57,11 +57,20 @@ type Options struct {
 type Limits struct {
 	// BodyBytes of one request [3 MiB]; more is answered with 413.
 	BodyBytes int64
-	// Reads and Writes in flight [400, 200], watches not counted; more are
-	// answered with 429.
+	// Reads and Writes in flight [400, 200], long requests not counted; more are
+	// answered with 429. A user holds as many as are left free, so that one alone has at
+	// most half of them. Members of system:masters, health checks and what the server
+	// sends to itself are counted apart, and never refused.
 	Reads, Writes int
 	// WatchesPerUser at once [10000]; more are answered with 429.
 	WatchesPerUser int
+	// Connections at once [1000], and those of one user [250]: long requests that are no
+	// watches, such as commands, logs and forwarded ports. More are answered with 429.
+	Connections, ConnectionsPerUser int
+	// WaitingPerUser and WaitingPerConnection [400, 64] are the requests that wait for the
+	// store or for their authorization; more are answered with 429. The second needs the
+	// server of [Server.HTTPServer].
+	WaitingPerUser, WaitingPerConnection int
 	// PatchOperations of one JSON patch [10000].
 	PatchOperations int
 	// RequestTimeout of all requests but watches and connections [60s].
@@ -78,6 +87,8 @@ func (l Limits) withDefaults() Limits {
 	l.BodyBytes = limit(l.BodyBytes, 3<<20)
 	l.Reads, l.Writes = limit(l.Reads, 400), limit(l.Writes, 200)
 	l.WatchesPerUser = limit(l.WatchesPerUser, 10_000)
+	l.Connections, l.ConnectionsPerUser = limit(l.Connections, 1000), limit(l.ConnectionsPerUser, 250)
+	l.WaitingPerUser, l.WaitingPerConnection = limit(l.WaitingPerUser, 400), limit(l.WaitingPerConnection, 64)
 	l.PatchOperations = limit(l.PatchOperations, 10_000)
 	l.RequestTimeout = limit(l.RequestTimeout, time.Minute)
 	l.MinWatch = limit(l.MinWatch, 30*time.Minute)

@@ -9,7 +9,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/internal/endpoint"
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/resource"
@@ -64,14 +63,6 @@ func (in *installed) scoped(req *endpoint.Request, v *resource.Version) bool {
 		return req.Namespace == ""
 	}
 	return req.Namespace != "" || req.Target.Name == "" && (req.Verb == "list" || req.Verb == "watch" || v.Typed())
-}
-
-// passage returns the properties of a request that decide whether it is admitted.
-func passage(r *endpoint.Request) exchange.Passage {
-	return exchange.Passage{
-		User: r.User.Name, Exempt: r.User.In(auth.Masters), Read: r.Verb == "get" || r.Verb == "list" || r.Verb == "head",
-		Long: r.LongRunning(), Watch: r.Verb == "watch",
-	}
 }
 
 // streams reports whether the answer of a request is sent in pieces over time.

@@ -23,8 +23,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
-// serve handles every request: it routes it, authenticates it, applies the in-flight
-// limits, authorizes it and answers it.
+// serve handles every request: it routes it, lets it in and answers it.
 func (s *Server) serve(hw http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	req, in := s.newRequest(r)
@@ -69,74 +68,77 @@ func (s *Server) recovered(w *exchange.Writer, req *endpoint.Request, v any) {
 	s.fail(w, req, apierrors.NewInternalError(fmt.Errorf("the server panicked while handling the request: %v", v)))
 }
 
-// admitted runs the checks and then the handler. Requests that are not long-running
-// have a time limit; 0 is none; malformed is the error of a timeout parameter that
-// cannot be parsed.
+// admitted lets a request in and runs its handler. Every server takes the same steps in the
+// same order: what needs no store is verified, the store is waited for, what credentials
+// rest on is looked up, the request is authorized, takes a slot, and then its body is
+// read. Requests that are not long-running have a time limit; 0 is none; malformed is the
+// error of a timeout parameter that cannot be parsed.
 func (s *Server) admitted(w *exchange.Writer, r *http.Request, req *endpoint.Request, limit time.Duration, malformed error) error {
-	user := auth.UserFrom(r.Context())
-	if user == nil {
-		var err error
-		if user, err = s.options.Authenticator.Authenticate(r); err != nil || user == nil {
-			return apierrors.NewUnauthorized("Unauthorized")
-		}
-		if !user.In(auth.Authenticated) && !user.In(auth.Unauthenticated) {
-			known := *user
-			known.Groups = append(append([]string{}, user.Groups...), auth.Authenticated)
-			user = &known
-		}
-	}
-	req.User = user
-	if s.leadership != nil && changes(req) && !executing(r.Context()) {
-		leave, err := s.led(w, r, req, limit)
-		if err != nil || leave == nil {
-			return err
-		}
-		defer leave()
-		r = r.WithContext(context.WithValue(r.Context(), executingKey{}, true))
-	}
-	if err := s.impersonate(r, req); err != nil {
-		return err
-	}
-	asked := attributes(req, req.Verb)
-	s.classify(r.Context(), w.Header(), req, asked)
-	leave, err := s.gate.Enter(passage(req))
-	if err != nil {
-		return s.elsewhere(err)
-	}
-	defer leave()
-	// The one wait for what other servers of the same data have acknowledged: from here on,
-	// the store is read as this process has it.
-	lag := time.Duration(0)
-	if req.AnyRevision() {
-		lag = maxLag
-	}
-	if err := s.store.Sync(r.Context(), lag); err != nil {
-		return apierrors.NewServiceUnavailable(fmt.Sprintf("the store cannot be read: %v", err))
-	}
-	if s.leadership != nil {
-		if err := s.catchUp(r.Context(), req); err != nil {
-			return err
-		}
-	}
-	if err := s.authorize(r.Context(), asked); err != nil {
-		return err
-	}
-	ctx := resource.WithRequest(auth.WithUser(r.Context(), req.User), &req.Request)
-	switch {
-	case req.LongRunning():
-		w.Deadlines.Lift()
-	case malformed != nil:
-		return malformed
-	case limit > 0:
+	ctx := r.Context()
+	if limit > 0 {
 		limited := within(ctx, limit)
 		defer limited.stop()
 		ctx = limited
 	}
+	arrived := &arrival{server: s, req: req}
+	defer arrived.end()
+	if err := s.allowed(ctx, w, r, req, arrived); err != nil {
+		return err
+	}
+	leave, err := s.gate.Enter(passage(req, req.User))
+	if err != nil {
+		return s.elsewhere(err)
+	}
+	defer leave()
+	arrived.end()
+	if s.leadership != nil && changes(req) && !executing(ctx) {
+		done, err := s.led(ctx, w, r, req, arrived)
+		if err != nil || done == nil {
+			return err
+		}
+		defer done()
+		ctx = context.WithValue(ctx, executingKey{}, true)
+	}
+	ctx = resource.WithRequest(auth.WithUser(ctx, req.User), &req.Request)
+	switch {
+	case req.LongRunning():
+		w.Deadlines.Lift()
+		ctx = resource.WithRequest(auth.WithUser(r.Context(), req.User), &req.Request)
+	case malformed != nil:
+		return malformed
+	}
 	return s.dispatch(ctx, w, req)
 }
 
-// maxLag is how old the state may be that answers a read with resourceVersion=0.
-const maxLag = 5 * time.Second
+// allowed authenticates and authorizes a request on a state of the store that is not older
+// than the request.
+func (s *Server) allowed(ctx context.Context, w *exchange.Writer, r *http.Request, req *endpoint.Request, arrived *arrival) error {
+	user, err := arrived.authenticate(ctx, r)
+	if err != nil {
+		return err
+	}
+	req.User, arrived.user = user, user
+	if !isProbe(req) {
+		lag := time.Duration(0)
+		if req.AnyRevision() {
+			lag = maxLag
+		}
+		if err := arrived.await(ctx, user, lag); err != nil {
+			return err
+		}
+		if s.leadership != nil {
+			if err := s.catchUp(ctx, req); err != nil {
+				return err
+			}
+		}
+	}
+	if err := s.impersonate(ctx, r, req); err != nil {
+		return err
+	}
+	asked := attributes(req, req.Verb)
+	s.classify(ctx, w.Header(), req, asked)
+	return s.authorize(ctx, asked)
+}
 
 // Headers that name the flow schema and priority level of a request, in canonical form.
 const (
@@ -177,7 +179,7 @@ func (s *Server) timeout(req *endpoint.Request) (time.Duration, error) {
 }
 
 // impersonate lets a request continue as the user in its impersonation headers.
-func (s *Server) impersonate(r *http.Request, req *endpoint.Request) error {
+func (s *Server) impersonate(ctx context.Context, r *http.Request, req *endpoint.Request) error {
 	as, err := auth.WantedUser(r.Header)
 	if err != nil {
 		return apierrors.NewBadRequest(err.Error())
@@ -185,7 +187,7 @@ func (s *Server) impersonate(r *http.Request, req *endpoint.Request) error {
 	if as == nil {
 		return nil
 	}
-	if as, err = s.impersonator.Impersonate(r.Context(), attributes(req, req.Verb), as); err != nil {
+	if as, err = s.impersonator.Impersonate(ctx, attributes(req, req.Verb), as); err != nil {
 		return err
 	}
 	req.User = as

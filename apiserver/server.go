@@ -98,7 +98,11 @@ func New(options Options) (*Server, error) {
 		limits: options.Limits.withDefaults(),
 	}
 	s.impersonator.Authorizer = options.Authorizer
-	s.gate = exchange.NewGate(exchange.Limits{Reads: s.limits.Reads, Writes: s.limits.Writes, Watches: s.limits.WatchesPerUser})
+	s.gate = exchange.NewGate(exchange.Limits{
+		Reads: s.limits.Reads, Writes: s.limits.Writes, Watches: s.limits.WatchesPerUser,
+		Connections: s.limits.Connections, UserConnections: s.limits.ConnectionsPerUser,
+		UserWaiting: s.limits.WaitingPerUser, ConnectionWaiting: s.limits.WaitingPerConnection,
+	})
 	s.metrics = newMetrics(options.Metrics, s)
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.registry = registry.New(registry.Options{
@@ -296,9 +300,20 @@ func (s *Server) RoundTripper(user *auth.User) http.RoundTripper {
 	if user == nil {
 		user = &auth.User{Name: auth.Anonymous, Groups: []string{auth.Unauthenticated}}
 	}
+	return s.inProcess(user, false)
+}
+
+// Reserved returns a [Server.RoundTripper] for the parts of the server itself: its
+// controllers, and what they send while they answer others' requests. Slots are reserved for
+// them, which no client can take.
+func (s *Server) Reserved(user *auth.User) http.RoundTripper { return s.inProcess(user, true) }
+
+func (s *Server) inProcess(user *auth.User, reserved bool) http.RoundTripper {
 	return &inprocess.Transport{
 		Handler: s.Handler(),
-		Context: func(ctx context.Context) context.Context { return auth.WithUser(ctx, user) },
+		Context: func(ctx context.Context) context.Context {
+			return context.WithValue(auth.WithUser(ctx, user), reservedKey{}, reserved)
+		},
 		Streams: s.streams,
 	}
 }

@@ -86,7 +86,7 @@ func TestReadsOfAnyRevisionWaitForWhatIsOlderThanFiveSeconds(t *testing.T) {
 			if err == nil {
 				answer.Body.Close()
 			}
-			if err == nil && answer.StatusCode != http.StatusServiceUnavailable {
+			if err == nil && answer.StatusCode != http.StatusGatewayTimeout {
 				t.Errorf("%s after 6 seconds: %d", read, answer.StatusCode)
 			}
 			cancel()

@@ -22,12 +22,12 @@ import (
 // usualIssuer is who issues the tokens of ServiceAccounts in most clusters.
 const usualIssuer = "https://kubernetes.default.svc.cluster.local"
 
-// tokens returns the tokens of ServiceAccounts.
-func (p *Plane) tokens() *serviceaccount.Tokens {
+// tokens returns the tokens of ServiceAccounts, whose uses are noted.
+func (p *Plane) tokens(uses *serviceaccount.Uses) *serviceaccount.Tokens {
 	o := &p.options.Authentication
 	return serviceaccount.NewTokens(serviceaccount.Options{
 		Store: p.store, Issuers: o.issuers(), Audiences: o.Audiences,
-		MaxLife: o.MaxTokenLife, ExactLife: o.ExactTokenLife, NewID: p.options.Entropy.UID, Send: p.send,
+		MaxLife: o.MaxTokenLife, ExactLife: o.ExactTokenLife, NewID: p.options.Entropy.UID, Uses: uses,
 		Keys: func() (*serviceaccount.Keys, error) {
 			keys, err := p.keys()
 			if err != nil {

@@ -135,11 +135,14 @@ metadata: {name: token, annotations: {kubernetes.io/service-account.name: defaul
 	today := time.Now().UTC().Format(time.DateOnly)
 	equal(t, "before its use", "", filled.GetLabels()[label])
 	review()
+	equal(t, "after its use, with the answer", "", api.must("GET", secret, "").GetLabels()[label])
+	settle(t, plane) // it is written outside authentication
 	used := api.must("GET", secret, "")
 	if got := used.GetLabels()[label]; got < today {
 		t.Errorf("after its use: %q, want %s", got, today)
 	}
 	review()
+	settle(t, plane)
 	if again := api.must("GET", secret, ""); time.Now().UTC().Format(time.DateOnly) == today {
 		equal(t, "version after another use", used.GetResourceVersion(), again.GetResourceVersion())
 	}

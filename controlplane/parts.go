@@ -61,10 +61,11 @@ func (p *Plane) parts(roles *rbac.Authorizer) (part.List, *authenticator, error)
 		Metrics: o.Metrics, Log: o.Log, Webhooks: p.webhooks,
 	}
 	d.Measure(p.webhooks.Collectors()...)
-	tokens := p.tokens()
+	uses := serviceaccount.NewUses()
+	tokens := p.tokens(uses)
 	authentication := newAuthenticator(p.keys, o.Authentication, tokens)
 	definitions := crd.New(crd.Options{
-		Server: server, Store: p.store, Schemas: sharedSchemas(), Transport: server.RoundTripper(identity(step.APIServer)),
+		Server: server, Store: p.store, Schemas: sharedSchemas(), Transport: server.Reserved(identity(step.APIServer)),
 		Webhooks: d.Webhooks, NewUID: o.Entropy.UID, Measure: d.Measure,
 	})
 	aggregation := apiservice.New(d, apiservice.Identity{
@@ -122,6 +123,7 @@ func (p *Plane) parts(roles *rbac.Authorizer) (part.List, *authenticator, error)
 			serviceaccount.NewDefaultAccounts().Part(d),
 			serviceaccount.NewRootCAs(p.roots).Part(d),
 			part.Controller(serviceaccount.NewTokenSecrets(tokens, p.roots)),
+			uses.Part(),
 		},
 	)
 	if o.Workloads != nil {

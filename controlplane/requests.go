@@ -83,7 +83,7 @@ func (p *Plane) fetch(ctx context.Context, r step.Request) (io.ReadCloser, error
 	if r.Body != nil {
 		request.Header.Set("Content-Type", r.ContentType)
 	}
-	response, err := p.server.RoundTripper(identity(r.User)).RoundTrip(request)
+	response, err := p.server.Reserved(identity(r.User)).RoundTrip(request)
 	if err != nil {
 		return nil, fmt.Errorf("controlplane: %s %s: %w", r.Method, r.Path, err)
 	}

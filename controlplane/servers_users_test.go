@@ -78,7 +78,11 @@ func TestServersEndWatchesOfDefinitionsThatAreGone(t *testing.T) {
 
 func TestServersDelegateToTheServersOfAPIServices(t *testing.T) {
 	t.Parallel()
-	wing := newWingServer(t, map[string]http.HandlerFunc{wings: func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a wing") }})
+	wing := newWingServer(t, map[string]http.HandlerFunc{wings: func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Steer-Peer-Refused", "true")
+		w.Header().Set("Steer-Peer-Protocol", "9")
+		_, _ = io.WriteString(w, "a wing")
+	}})
 	c := newClusterOf(t, 2, func(o *controlplane.Options) { o.Webhooks.Resolve = wing.resolve })
 	leader, follower := c.leader()
 	follower.must(http.MethodPost, apiServices, wingService+"insecureSkipTLSVerify: true}\n")
@@ -89,6 +93,13 @@ func TestServersDelegateToTheServersOfAPIServices(t *testing.T) {
 		}
 	}
 	for who, s := range map[string]*server{"leader": leader, "follower": follower} {
+		answered := s.open(t.Context(), http.MethodGet, wings, "")
+		_ = answered.Body.Close()
+		for name := range answered.Header {
+			if strings.HasPrefix(name, "Steer-Peer-") {
+				t.Errorf("%s: what a backend says to servers reaches a client: %s", who, name)
+			}
+		}
 		if code, answer := s.do(http.MethodGet, wings, ""); code != http.StatusOK || string(answer) != "a wing" {
 			t.Errorf("%s: %d %s", who, code, answer)
 		}

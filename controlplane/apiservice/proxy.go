@@ -23,6 +23,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/controlplane/leadership"
 )
 
 // discoveryTimeout bounds requests for the resources of a version, which clients make
@@ -178,6 +179,10 @@ func passed(w http.ResponseWriter, answer *http.Response, upgrade bool) error {
 		delete(answer.Header, "Access-Control-Allow-"+what) // this server decides about pages of other origins
 	}
 	for name := range answer.Header {
+		if strings.HasPrefix(name, leadership.HeaderPrefix) {
+			delete(answer.Header, name) // what servers of one store say to each other
+			continue
+		}
 		delete(w.Header(), name) // the answer of the server has them once
 	}
 	return nil

@@ -8,7 +8,9 @@
 // ([Server.Enter]); otherwise they go to the leader over TLS ([Server.Forward]), to the
 // address that it gave in its campaign. Both ends of such a connection show a certificate
 // of an authority that signs nothing else. Its requests name the user that the other
-// server has authenticated; the leader authorizes and admits them as its own.
+// server has authenticated, or carry the token by which it did: what a token is bound to may
+// be gone by now, so that the leader authenticates it again on its own state. The leader
+// authorizes and admits such requests as its own.
 //
 // # Guarantees
 //
@@ -44,8 +46,14 @@ const (
 	// ServerName is what a server is called on connections from others of its kind; its
 	// certificates are for this name.
 	ServerName = "peer.steer.internal"
-	// userHeader names the user of a request between servers, as JSON in base64.
-	userHeader = "Steer-Peer-User"
+	// HeaderPrefix begins the headers between servers. They are taken from no client and from
+	// no backend.
+	HeaderPrefix = "Steer-Peer-"
+	// userHeader names the user of a request between servers, as JSON in base64, and
+	// tokenHeader, in its place, has the bearer token of one whose token rests on what is
+	// stored.
+	userHeader  = "Steer-Peer-User"
+	tokenHeader = "Steer-Peer-Token"
 	// refusedHeader is on answers to requests that were not executed because the server
 	// does not lead.
 	refusedHeader = "Steer-Peer-Refused"
@@ -54,7 +62,7 @@ const (
 	protocolHeader = "Steer-Peer-Protocol"
 	// protocol is the version of what servers send each other: the headers above and their
 	// meaning. It changes when a server of the version before would misunderstand a request.
-	protocol = 1
+	protocol = 2
 )
 
 // Options of [New]. Without a word to the contrary they are required.

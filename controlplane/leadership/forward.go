@@ -119,17 +119,21 @@ func notConnected(err error) bool {
 
 // request returns what is sent to the leader.
 func (s *Server) request(from *http.Request, r apiserver.Forwarded, address string) (*http.Request, error) {
-	user, err := encodeUser(r.User)
-	if err != nil {
-		return nil, err
-	}
 	url := *from.URL
 	url.Scheme, url.Host = "https", address
 	out := (&http.Request{Method: from.Method, URL: &url, Host: address, Header: from.Header.Clone(), ContentLength: int64(len(r.Body))}).WithContext(from.Context())
 	for _, name := range dropped(out.Header) {
 		out.Header.Del(name)
 	}
-	out.Header.Set(userHeader, user)
+	if r.Token != "" {
+		out.Header.Set(tokenHeader, r.Token)
+	} else {
+		user, err := encodeUser(r.User)
+		if err != nil {
+			return nil, err
+		}
+		out.Header.Set(userHeader, user)
+	}
 	out.Header.Set(protocolHeader, s.protocol)
 	out.Header.Set("Audit-Id", r.AuditID)
 	if _, named := out.Header["User-Agent"]; !named {
@@ -149,7 +153,7 @@ func (s *Server) request(from *http.Request, r apiserver.Forwarded, address stri
 func dropped(h http.Header) []string {
 	out := []string{
 		"Connection", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
-		"Authorization", "Proxy-Authorization", "Cookie", userHeader, "Content-Length",
+		"Authorization", "Proxy-Authorization", "Cookie", "Content-Length",
 		"Idempotency-Key", "X-Idempotency-Key", // the transport would send such requests twice
 	}
 	for _, listed := range h["Connection"] {
@@ -158,7 +162,7 @@ func dropped(h http.Header) []string {
 		}
 	}
 	for name := range h {
-		if strings.HasPrefix(name, "X-Remote-") {
+		if strings.HasPrefix(name, "X-Remote-") || strings.HasPrefix(name, HeaderPrefix) {
 			out = append(out, name)
 		}
 	}
@@ -171,7 +175,9 @@ func copyHeader(to, from http.Header) {
 		switch name {
 		case "Connection", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Date":
 		default:
-			to[name] = values
+			if !strings.HasPrefix(name, HeaderPrefix) {
+				to[name] = values
+			}
 		}
 	}
 }

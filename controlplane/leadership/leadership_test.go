@@ -152,15 +152,15 @@ func TestServersOfAnotherProtocolRefuseEachOther(t *testing.T) {
 	t.Parallel()
 	var executed atomic.Int32
 	p := newPair(t, func(http.ResponseWriter, *http.Request) { executed.Add(1) })
-	p.follower.SetProtocol("2")
+	p.follower.SetProtocol("3")
 	_, answered, err := p.forward(t, http.Header{})
-	if answered || !apierrors.IsServiceUnavailable(err) || !strings.Contains(err.Error(), "has version 1 of the protocol between servers, and this one 2") {
+	if answered || !apierrors.IsServiceUnavailable(err) || !strings.Contains(err.Error(), "has version 2 of the protocol between servers, and this one 3") {
 		t.Errorf("answered %v: %v", answered, err)
 	}
 	if n := executed.Load(); n != 0 {
 		t.Errorf("%d requests of another protocol were executed", n)
 	}
-	p.follower.SetProtocol("1")
+	p.follower.SetProtocol("2")
 	if _, answered, err := p.forward(t, http.Header{"Steer-Peer-Protocol": {"7"}}); !answered || err != nil || executed.Load() != 1 {
 		t.Errorf("with the same protocol: %v, %v", answered, err)
 	}
@@ -199,6 +199,28 @@ func TestForwardNamesTheUserAndNothingThatTheClientClaims(t *testing.T) {
 	}
 }
 
+func TestForwardSendsATokenInPlaceOfItsUser(t *testing.T) {
+	t.Parallel()
+	var got *http.Request
+	p := newPair(t, func(_ http.ResponseWriter, r *http.Request) { got = r })
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "https://follower/api/v1/namespaces", nil)
+	r.Header = http.Header{"Steer-Peer-User": {"eyJOYW1lIjoicm9vdCJ9"}, "Authorization": {"Basic x"}}
+	if answered, err := p.follower.Forward(httptest.NewRecorder(), apiserver.Forwarded{Request: r, User: &auth.User{Name: "jane"}, Token: "t"}); !answered || err != nil {
+		t.Fatalf("%v, %v", answered, err)
+	}
+	if user := auth.UserFrom(got.Context()); user != nil {
+		t.Errorf("the leader believes that the user is %s", user.Name)
+	}
+	if got.Header.Get("Authorization") != "Bearer t" || len(got.TLS.PeerCertificates)+len(got.TLS.VerifiedChains) > 0 {
+		t.Errorf("the leader authenticates %q, with %d certificates", got.Header.Get("Authorization"), len(got.TLS.PeerCertificates))
+	}
+	for name := range got.Header {
+		if strings.HasPrefix(name, leadership.HeaderPrefix) {
+			t.Errorf("the leader goes on with the header %s", name)
+		}
+	}
+}
+
 func TestHandlerBelievesTheUserOfServersAlone(t *testing.T) {
 	t.Parallel()
 	named := make(chan *auth.User, 1)
@@ -215,7 +237,7 @@ func TestHandlerBelievesTheUserOfServersAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Header.Set("Steer-Peer-Protocol", "1")
+		r.Header.Set("Steer-Peer-Protocol", "2")
 		r.Header.Set("Steer-Peer-User", "eyJOYW1lIjoicm9vdCJ9") // {"Name":"root"}
 		answer, err := client.Do(r)
 		if err != nil {
@@ -330,7 +352,7 @@ func TestEnterRefusesWhatAnotherServerPassedOnUnlessItLeads(t *testing.T) {
 	handler := p.follower.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, entered = p.follower.Enter(r.Context()) }))
 	certificate := p.authority.issue(t)
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil)
-	r.Header.Set("Steer-Peer-Protocol", "1")
+	r.Header.Set("Steer-Peer-Protocol", "2")
 	r.Header.Set("Steer-Peer-User", "eyJOYW1lIjoicm9vdCJ9") // {"Name":"root"}
 	r.TLS = &tls.ConnectionState{ServerName: leadership.ServerName, PeerCertificates: []*x509.Certificate{certificate.Leaf}}
 	w := httptest.NewRecorder()

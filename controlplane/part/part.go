@@ -114,7 +114,8 @@ type Part struct {
 
 	// Controller of the part. Where several servers share the store, that of the leader runs.
 	Controller step.Controller
-	// OnEachServer reports that the controller writes nothing: those of all servers run.
+	// OnEachServer reports that the controllers of all servers run, because each acts on what
+	// its own server knows. What one writes goes to the server that leads, as of any client.
 	OnEachServer bool
 	// Health checks of the part.
 	Health []apiserver.Check

@@ -4,13 +4,11 @@
 package serviceaccount
 
 import (
-	"bytes"
 	"context"
 	"crypto"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -22,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/apiserver/auth"
-	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -61,9 +58,8 @@ type Options struct {
 	ExactLife bool
 	// NewID returns the name of a new token.
 	NewID func() types.UID
-	// Send notes on Secrets on which day their tokens were last used. nil: that is
-	// not noted.
-	Send step.Sender
+	// Uses notes on which day tokens in Secrets were last used. nil: that is not noted.
+	Uses *Uses
 }
 
 // Tokens issues the tokens of ServiceAccounts and authenticates them. It is safe
@@ -149,12 +145,19 @@ func (t *Tokens) AuthenticateToken(ctx context.Context, token string, audiences 
 			return nil, nil, fmt.Errorf("token audiences %q is invalid for the target audiences %q", []string(u.claims.Audience), audiences)
 		}
 	}
-	view := t.o.Store.Latest()
-	check := checker{view: view, now: time.Now()}
+	of, err := u.claims.times(time.Now())
+	if err != nil {
+		return nil, nil, err
+	}
+	// Only what is signed comes here: others cost no read of the store.
+	if err := t.freshen(ctx, of, token); err != nil {
+		return nil, nil, err
+	}
+	check := checker{view: t.o.Store.Latest(), now: time.Now()}
 	var user *auth.User
 	if legacy {
 		if user, err = check.legacy(&u.claims, token); err == nil {
-			t.noteUse(ctx, view, &u.claims, check.now)
+			t.o.Uses.note(check.view, &u.claims, check.now)
 		}
 	} else {
 		user, err = check.bound(&u.claims)
@@ -165,21 +168,40 @@ func (t *Tokens) AuthenticateToken(ctx context.Context, token string, audiences 
 	return user, meant, nil
 }
 
-// lastUsed is the label of a Secret with the day on which its token was last used.
-const lastUsed = "kubernetes.io/legacy-token-last-used"
-
-// noteUse notes on the Secret of a token that it is used today, once a day. A token
-// is good whether that can be noted or not.
-func (t *Tokens) noteUse(ctx context.Context, view storage.View, s *claims, now time.Time) {
-	key, today := storage.Key{Bucket: "secrets", Name: s.LegacyNamespace + "/" + s.LegacySecret}, now.UTC().Format(time.DateOnly)
-	rec := view.Get(key)
-	if t.o.Send == nil || rec == nil || bytes.Contains(rec.Value, []byte(`"`+lastUsed+`":"`+today+`"`)) {
-		return
+// freshen waits until the store shows what was acknowledged before a token came, deletions
+// of what it is bound to included.
+func (t *Tokens) freshen(ctx context.Context, of *auth.User, token string) error {
+	if f := auth.FreshenFrom(ctx); f != nil {
+		return f(ctx, of, token)
 	}
-	_ = t.o.Send(ctx, step.Request{
-		User: step.APIServer, Method: http.MethodPatch, Path: secretResource().Object(key), ContentType: "application/merge-patch+json",
-		Body: []byte(`{"metadata":{"labels":{"` + lastUsed + `":"` + today + `"}}}`),
-	})
+	return t.o.Store.Sync(ctx, 0)
+}
+
+// times checks what a token says by itself, and returns the user that it is of.
+func (s *claims) times(at time.Time) (*auth.User, error) {
+	if s.Issuer == legacyIssuer {
+		account := reference{Name: s.LegacyAccount, UID: s.LegacyAccountUID}
+		if s.LegacyNamespace == "" || s.LegacySecret == "" || account.Name == "" || account.UID == "" ||
+			s.Subject != UserPrefix+s.LegacyNamespace+":"+account.Name {
+			return nil, errMalformed
+		}
+		return userOf(s.LegacyNamespace, account), nil
+	}
+	b := s.Bound
+	if b == nil || b.Namespace == "" || b.Account.Name == "" {
+		return nil, errMalformed
+	}
+	if s.Expires != nil && date(at.Unix()) > *s.Expires {
+		return nil, errors.New("service account token has expired")
+	}
+	soon := date(at.Add(leeway).Unix())
+	if s.NotBefore != nil && *s.NotBefore > soon {
+		return nil, errors.New("service account token is not valid yet")
+	}
+	if s.IssuedAt != nil && *s.IssuedAt > soon {
+		return nil, errors.New("service account token is issued in the future")
+	}
+	return userOf(b.Namespace, b.Account), nil
 }
 
 // checker holds tokens to the present.
@@ -207,23 +229,9 @@ func (c checker) find(key storage.Key) (uid types.UID, gone, ok bool) {
 	return l.Metadata.UID, d != nil && d.Time.Before(c.now.Add(-leeway)), true
 }
 
-// bound checks a token that was asked for.
+// bound checks what a token that was asked for is bound to.
 func (c checker) bound(s *claims) (*auth.User, error) {
 	b := s.Bound
-	if b == nil || b.Namespace == "" || b.Account.Name == "" {
-		return nil, errMalformed
-	}
-	now := date(c.now.Unix())
-	if s.Expires != nil && now > *s.Expires {
-		return nil, errors.New("service account token has expired")
-	}
-	soon := date(c.now.Add(leeway).Unix())
-	if s.NotBefore != nil && *s.NotBefore > soon {
-		return nil, errors.New("service account token is not valid yet")
-	}
-	if s.IssuedAt != nil && *s.IssuedAt > soon {
-		return nil, errors.New("service account token is issued in the future")
-	}
 	if err := c.account(b.Namespace, b.Account); err != nil {
 		return nil, err
 	}
@@ -288,10 +296,6 @@ func (c checker) object(kind, bucket, name string, r reference) error {
 // there.
 func (c checker) legacy(s *claims, token string) (*auth.User, error) {
 	account := reference{Name: s.LegacyAccount, UID: s.LegacyAccountUID}
-	if s.LegacyNamespace == "" || s.LegacySecret == "" || account.Name == "" || account.UID == "" ||
-		s.Subject != UserPrefix+s.LegacyNamespace+":"+account.Name {
-		return nil, errMalformed
-	}
 	rec := c.view.Get(storage.Key{Bucket: "secrets", Name: s.LegacyNamespace + "/" + s.LegacySecret})
 	var secret corev1.Secret
 	if rec == nil || json.Unmarshal(rec.Value, &secret) != nil || secret.DeletionTimestamp != nil {

@@ -54,13 +54,14 @@ func (r *Request) Retry() *Request {
 	return &Request{Request: resource.Request{Path: r.Path, RawQuery: r.RawQuery, UserAgent: r.UserAgent, User: r.User, Warnings: r.Warnings}, HTTP: r.HTTP, Target: r.Target, body: r.body}
 }
 
-// LongRunning reports whether a request has no time limit: a watch or a connection.
+// LongRunning reports whether a request has no time limit: a watch or a connection. What it
+// is depends on what it names alone: a header Upgrade makes no request long.
 func (r *Request) LongRunning() bool {
 	if r.Verb == "watch" {
 		return true
 	}
 	if r.Elsewhere {
-		return connects(r.Subresource) || exchange.Upgrading(r.HTTP)
+		return connects(r.Subresource)
 	}
 	if r.Served == nil {
 		return false

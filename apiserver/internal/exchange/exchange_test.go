@@ -109,7 +109,7 @@ func TestGateDrains(t *testing.T) {
 		if _, err := g.Enter(exchange.Passage{Read: true}); err == nil {
 			t.Error("a second read came in")
 		}
-		if out, err := g.Enter(exchange.Passage{Read: true, Exempt: true}); err != nil {
+		if out, err := g.Enter(exchange.Passage{Read: true, Lane: exchange.Exempt}); err != nil {
 			t.Error(err)
 		} else {
 			out()

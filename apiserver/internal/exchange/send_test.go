@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -117,36 +116,6 @@ func TestSendStatusSpeaksTheMediaTypeOfTheClient(t *testing.T) {
 			t.Errorf("%v, %v, %v", envelope.TypeMeta, &status, err)
 		}
 	}
-}
-
-func TestGateRefusesWhatIsBeyondItsLimits(t *testing.T) {
-	t.Parallel()
-	g := exchange.NewGate(exchange.Limits{Reads: 1, Writes: 2, Watches: 1})
-	enter := func(p exchange.Passage, admitted bool) func() {
-		t.Helper()
-		leave, err := g.Enter(p)
-		if (err == nil) != admitted || err != nil && !apierrors.IsTooManyRequests(err) {
-			t.Errorf("%+v: %v", p, err)
-		}
-		return leave
-	}
-	leave := enter(exchange.Passage{Read: true}, true)
-	enter(exchange.Passage{Read: true}, false)
-	enter(exchange.Passage{Read: true, Exempt: true}, true)
-	enter(exchange.Passage{}, true)
-	enter(exchange.Passage{}, true)
-	enter(exchange.Passage{}, false)
-	enter(exchange.Passage{Long: true}, true)
-	stop := enter(exchange.Passage{Long: true, Watch: true, User: "a"}, true)
-	enter(exchange.Passage{Long: true, Watch: true, User: "a", Exempt: true}, false)
-	enter(exchange.Passage{Long: true, Watch: true, User: "b"}, true)
-	if reads, writes, long := g.Counts(); reads != 2 || writes != 2 || long != 3 {
-		t.Errorf("%d reads, %d writes, %d long requests", reads, writes, long)
-	}
-	stop()
-	enter(exchange.Passage{Long: true, Watch: true, User: "a"}, true)
-	leave()
-	enter(exchange.Passage{Read: true}, false) // one of those before is exempt, and counts
 }
 
 // hijackable is an answer whose connection can be taken over.
