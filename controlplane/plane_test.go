@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
@@ -37,6 +38,9 @@ func apiOf(tb testing.TB, config *rest.Config) *api {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	// Before the plane stops: a server that is shut down leaves the clients of HTTP/2 a second to
+	// close their connections.
+	tb.Cleanup(func() { utilnet.CloseIdleConnectionsFor(client.Transport) })
 	return &api{tb: tb, host: config.Host, client: client}
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -105,7 +106,8 @@ func newClient(t *testing.T, config *rest.Config) client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(h.CloseIdleConnections)
+	// A server that is shut down leaves the clients of HTTP/2 a second to do this.
+	t.Cleanup(func() { utilnet.CloseIdleConnectionsFor(h.Transport) })
 	return client{t, config.Host, h}
 }
 

@@ -105,7 +105,9 @@ func restartUnderLoad(t *testing.T, cfg *rest.Config, restarts int) {
 	load.Wait()
 	t.Logf("%d writes during %d rolling restarts", written.Load(), restarts)
 	for _, r := range replicas {
-		r.stop()
+		r.stop() // both drain at once
+	}
+	for _, r := range replicas {
 		if err := r.await(); err != nil {
 			t.Error(err)
 		}

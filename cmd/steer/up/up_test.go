@@ -17,7 +17,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
@@ -66,7 +68,13 @@ func (r *running) namespaces(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := dynamic.NewForConfig(config)
+	over, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A server that is shut down leaves the clients of HTTP/2 a second to do this.
+	defer utilnet.CloseIdleConnectionsFor(over.Transport)
+	client, err := dynamic.NewForConfigAndClient(config, over)
 	if err != nil {
 		t.Fatal(err)
 	}
