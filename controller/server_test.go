@@ -208,10 +208,10 @@ func (s *server) List(ctx context.Context, list client.ObjectList, opts ...clien
 			items = append(items, s.objects[gvk][key])
 		}
 	}
-	content := map[string]any{"metadata": map[string]any{"resourceVersion": strconv.Itoa(s.revision)}, "items": items}
+	revision := strconv.Itoa(s.revision) // of these items: a write may follow at once
 	s.mu.Unlock()
-	fill(list, content)
-	client.Notify(ctx, &client.Call{Verb: client.VerbList, GVK: gvk, Key: client.ObjectKey{Namespace: o.Namespace}, Items: len(items), ResourceVersion: strconv.Itoa(s.revision)})
+	fill(list, map[string]any{"metadata": map[string]any{"resourceVersion": revision}, "items": items})
+	client.Notify(ctx, &client.Call{Verb: client.VerbList, GVK: gvk, Key: client.ObjectKey{Namespace: o.Namespace}, Items: len(items), ResourceVersion: revision})
 	return nil
 }
 

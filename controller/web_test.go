@@ -5,8 +5,10 @@ package controller_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -219,4 +221,32 @@ func (e *events) Record(n controller.UserEvent) {
 		kind = "Warning "
 	}
 	e.all = append(e.all, kind+n.Reason+" "+n.Note)
+}
+
+// A list of the fake is of one revision, whatever is written beside it.
+func TestFakeListSaysTheRevisionOfItsItems(t *testing.T) {
+	t.Parallel()
+	m := newFake()
+	const writes = 300
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for i := range writes {
+			if err := m.Create(t.Context(), web(fmt.Sprint("w", i))); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	said := ""
+	ctx := client.WithObserver(t.Context(), func(_ context.Context, call *client.Call) { said = call.ResourceVersion })
+	for n := 0; n < writes; {
+		var list WebList
+		if err := m.List(ctx, &list); err != nil {
+			t.Fatal(err)
+		}
+		n = len(list.Items)
+		if want := strconv.Itoa(n); list.ResourceVersion != want || said != want { // creations are all that is written
+			t.Fatalf("%d items are of revision %s, and the call says %s", n, list.ResourceVersion, said)
+		}
+	}
+	writer.Wait()
 }
