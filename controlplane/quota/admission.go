@@ -94,11 +94,17 @@ func charged(r *resource.AdmissionRequest) bool {
 	default:
 		return false
 	}
-	switch r.Object.(type) {
+	switch o := r.Object.(type) {
 	case *corev1.Service, *corev1.PersistentVolumeClaim:
 		return r.Subresource == ""
 	case *corev1.Pod:
-		return r.Subresource == "resize"
+		switch r.Subresource {
+		case "resize":
+			return true
+		case "": // it moves to the quotas of another scope
+			old, ok := r.Old.(*corev1.Pod)
+			return ok && terminates(old) != terminates(o)
+		}
 	}
 	return false
 }

@@ -29,6 +29,48 @@ func creation(name string) *resource.AdmissionRequest {
 	}
 }
 
+// TestPodsThatChangeTheirScopeAreCharged holds that an update which gives a Pod a deadline
+// is charged to the quotas of Pods that terminate before it is answered, and refused where
+// they are full.
+func TestPodsThatChangeTheirScopeAreCharged(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	hard := amounts("pods", "1")
+	w.put(key(bucket, "q"), &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "q"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: hard, Scopes: []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeTerminating}},
+		Status:     corev1.ResourceQuotaStatus{Hard: hard, Used: amounts("pods", "0")},
+	})
+	a := NewAdmission(w.store, func(_ context.Context, r step.Request) error {
+		w.put(r.Subject.Key, json.RawMessage(r.Body))
+		return nil
+	}, w.ledger)
+	deadline := func(name string, seconds *int64) *resource.AdmissionRequest {
+		r := creation(name)
+		r.Old = r.Object.DeepCopyObject().(resource.Object)
+		r.Operation, r.Object.(*corev1.Pod).Spec.ActiveDeadlineSeconds = resource.Update, seconds
+		return r
+	}
+	validate := func(r *resource.AdmissionRequest, refused bool, used string) {
+		t.Helper()
+		if err := a.Validate(t.Context(), r); apierrors.IsForbidden(err) != refused || !refused && err != nil {
+			t.Errorf("%v of %s: %v, refused is to be %t", r.Operation, r.Name, err, refused)
+		}
+		if got := w.used("q"); got != used {
+			t.Errorf("%v of %s: used %s, want %s", r.Operation, r.Name, got, used)
+		}
+	}
+	validate(deadline("a", nil), false, "pods=0")
+	validate(deadline("a", ptr(int64(60))), false, "pods=1")
+	validate(deadline("b", ptr(int64(60))), true, "pods=1")
+	created := creation("c")
+	created.Object.(*corev1.Pod).Spec.ActiveDeadlineSeconds = ptr(int64(60))
+	validate(created, true, "pods=1")
+	back := deadline("a", ptr(int64(60)))
+	back.Object, back.Old = back.Old, back.Object
+	validate(back, false, "pods=1") // the controller takes it off, once it is stored
+}
+
 // TestChargeCountsOnceItIsWritten has the controller count at every moment of a charge
 // that fails at first, because the quota has changed. The charge is in the
 // status of the quota, or in nothing.
