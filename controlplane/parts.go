@@ -164,8 +164,7 @@ func (p *Plane) plugins(d part.Deps) part.List {
 
 // own are the parts of an API server beside kinds and admission, in the order of the
 // health reports of kube-apiserver. What that has beyond them is not listed: its own
-// certificate, leases and peers, the repair of addresses and the enforcement of flow
-// control.
+// certificate, leases and peers, and the enforcement of flow control.
 func (p *Plane) own(d part.Deps, definitions *crd.Definitions, tokens *serviceaccount.Tokens, aggregation *apiservice.Aggregation) part.List {
 	is := d.Progress
 	return part.List{
@@ -183,6 +182,7 @@ func (p *Plane) own(d part.Deps, definitions *crd.Definitions, tokens *serviceac
 		kubernetesservice.TrustPart(d),
 		{Name: "store", Health: part.Hooks(d.Store.Health, "storage-readiness")},
 		tokens.Part(d, p.keySetURL),
+		{Name: "allocations of services", Health: service.Allocated(is)},
 		rbac.BootPart(d, p.options.Workloads != nil),
 		node.SystemPriorityClasses(d),
 		flow.BootPart(d),

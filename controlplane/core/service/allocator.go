@@ -13,6 +13,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/part"
 	"github.com/steer-dev/steer/storage"
@@ -95,6 +96,13 @@ func (a *ServiceAllocator) Part() part.Part {
 			{Resource: "servicecidrs." + networkingv1.GroupName, Committed: a.rangesCommitted},
 		},
 	}
+}
+
+// Allocated is the health check by the name that kube-apiserver has for the first repair of
+// addresses and node ports. Here nothing has to be repaired, as each write allocates what it
+// needs and follows what is stored: it is done once the range of addresses is stored.
+func Allocated(is part.Progress) []apiserver.Check {
+	return part.Hooks(is.Booted, "start-service-ip-repair-controllers")
 }
 
 func (a *ServiceAllocator) committed(ctx context.Context, change resource.Change) error {
