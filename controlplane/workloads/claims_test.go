@@ -71,6 +71,18 @@ func TestClaimsAreBoundWithAttributesOfVolumes(t *testing.T) {
 	equal(t, "another that is not there", "Bound, current silver, Pending to gold, of the volume silver", c.attributes("data"))
 	class("gold")
 	equal(t, "another", "Bound, current gold, of the volume gold", c.attributes("data"))
+
+	c.Create(claim("plain", func(*corev1.PersistentVolumeClaimSpec) {}))
+	c.settle()
+	for name, want := range map[string]string{"data": "gold", "plain": "none"} {
+		var claim corev1.PersistentVolumeClaim
+		c.get(name, &claim)
+		claim.Status.CurrentVolumeAttributesClassName = new("silver")
+		if err := c.Client.Status().Update(c.Context(), &claim); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, name+", whose status somebody else has written", "Bound, current "+want+", of the volume "+want, c.attributes(name))
+	}
 }
 
 // TestClaimsAreBoundToNamedVolumes: if those are for them.

@@ -70,11 +70,10 @@ func (t *visit) lookClaim(key storage.Key) {
 		return
 	}
 	before := c.Status.DeepCopy()
-	if c.Status.Phase != corev1.ClaimBound {
-		c.Status.CurrentVolumeAttributesClassName = v.Spec.VolumeAttributesClassName
-	} else if t.modify(key, c, v) {
+	if c.Status.Phase == corev1.ClaimBound && t.modify(key, c, v) {
 		return
 	}
+	c.Status.CurrentVolumeAttributesClassName = v.Spec.VolumeAttributesClassName
 	c.Status.Phase, c.Status.AccessModes, c.Status.Capacity = corev1.ClaimBound, v.Spec.AccessModes, v.Spec.Capacity
 	if !equality.Semantic.DeepEqual(before, &c.Status) {
 		t.Update(binder, key, "status", c)
@@ -90,23 +89,21 @@ func (t *visit) provision(key storage.Key, c *corev1.PersistentVolumeClaim, name
 	t.Create(binder, key, cluster.Volumes, volumeFor(c, name))
 }
 
-// modify sets the VolumeAttributesClass of a bound claim on its volume, and then in the status of the claim. It
-// reports whether this step changes the volume.
+// modify sets the VolumeAttributesClass of a bound claim on its volume, as the resizer of a driver does: the
+// status of the claim follows. It reports whether this step changes the volume.
 func (t *visit) modify(key storage.Key, c *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume) bool {
 	wanted := classOf(c.Spec.VolumeAttributesClassName)
 	switch {
-	case wanted == "" || wanted == classOf(c.Status.CurrentVolumeAttributesClassName):
+	case wanted == "" || wanted == classOf(v.Spec.VolumeAttributesClassName):
 		c.Status.ModifyVolumeStatus = nil
 	case !t.hasAttributes(wanted):
 		c.Status.ModifyVolumeStatus = &corev1.ModifyVolumeStatus{TargetVolumeAttributesClassName: wanted, Status: corev1.PersistentVolumeClaimModifyVolumePending}
-	case classOf(v.Spec.VolumeAttributesClassName) != wanted:
+	default:
 		v.Spec.VolumeAttributesClassName = &wanted
 		at := storage.Key{Bucket: cluster.Volumes, Name: v.Name}
 		t.Update(binder, at, "", v)
 		t.Requests[len(t.Requests)-1].Subject.Key = key
 		return true
-	default:
-		c.Status.CurrentVolumeAttributesClassName, c.Status.ModifyVolumeStatus = &wanted, nil
 	}
 	return false
 }
