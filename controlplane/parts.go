@@ -94,6 +94,7 @@ func (p *Plane) parts(roles *rbac.Authorizer) (part.List, *authenticator, error)
 			mutatingWebhooks,
 			allocator.Part(),
 			{Name: "profiles of AppArmor", Admission: podspec.AppArmor{}, For: []string{"pods"}},
+			kubernetesservice.Leases{}.Part(),
 			definitions.TerminationPart(),
 			{Name: "Options.Admission", Admission: p.givenAdmission()},
 			rbac.EscalationPart(d, roles),

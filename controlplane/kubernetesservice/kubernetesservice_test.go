@@ -7,18 +7,22 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net"
 	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/controlplane/internal/step/steptest"
@@ -120,6 +124,72 @@ func TestServerAnnounceWritesEndpointsAndPort(t *testing.T) {
 	}
 	if slice := stored[discoveryv1.EndpointSlice](t, s, sliceKey()); slice.Generation != 2 || s.Store.Latest().Revision() == before {
 		t.Errorf("the changed slice has generation %d, want 2", slice.Generation)
+	}
+}
+
+// TestServerKeepTakesNoAnnotationForALabel: the text is the same, and Endpoints without the
+// label are mirrored as an EndpointSlice.
+func TestServerKeepTakesNoAnnotationForALabel(t *testing.T) {
+	t.Parallel()
+	s, _ := serving()
+	begin(t, s)
+	if err := s.Announce(t.Context(), &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 6443}); err != nil {
+		t.Fatal(err)
+	}
+	e := stored[corev1.Endpoints](t, s, endpointsKey()) //nolint:staticcheck // clients still read it
+	want := maps.Clone(e.Labels)
+	e.Annotations, e.Labels = e.Labels, nil
+	steptest.Put(t, s.Store, endpointsKey(), e)
+	if err := s.keep(namespace)(t.Context(), resource.Change{Object: e, Old: e}); err != nil {
+		t.Fatal(err)
+	}
+	if e := stored[corev1.Endpoints](t, s, endpointsKey()); !maps.Equal(e.Labels, want) { //nolint:staticcheck // as above
+		t.Errorf("the labels are %v, want %v", e.Labels, want)
+	}
+}
+
+func TestLeasesOfServersAreWrittenByServersAlone(t *testing.T) {
+	t.Parallel()
+	lease := func(address, holder string) resource.Object {
+		l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "apiserver-1"}}
+		if address != "" {
+			l.Annotations = map[string]string{addressKey: address}
+		}
+		if holder != "" {
+			l.Spec.HolderIdentity = &holder
+		}
+		return l
+	}
+	labelled := lease("192.0.2.1:6443", "a")
+	labelled.SetLabels(map[string]string{"a": "b"})
+	for _, c := range []struct {
+		what      string
+		obj, old  resource.Object
+		operation resource.Operation
+		forbidden bool
+	}{
+		{what: "a Lease of a client", obj: lease("", "a"), operation: resource.Create},
+		{what: "its renewal", obj: lease("", "b"), old: lease("", "a"), operation: resource.Update},
+		{what: "an address", obj: lease("203.0.113.1:6443", ""), operation: resource.Create, forbidden: true},
+		{what: "an address for a Lease that is there", obj: lease("203.0.113.1:6443", "a"), old: lease("", "a"), operation: resource.Update, forbidden: true},
+		{what: "another address", obj: lease("203.0.113.1:6443", "a"), old: lease("192.0.2.1:6443", "a"), operation: resource.Update, forbidden: true},
+		{what: "no address", obj: lease("", "a"), old: lease("192.0.2.1:6443", "a"), operation: resource.Update, forbidden: true},
+		{what: "a renewal for a server", obj: lease("192.0.2.1:6443", "b"), old: lease("192.0.2.1:6443", "a"), operation: resource.Update, forbidden: true},
+		{what: "a label", obj: labelled, old: lease("192.0.2.1:6443", "a"), operation: resource.Update},
+		{what: "a deletion", old: lease("192.0.2.1:6443", "a"), operation: resource.Delete},
+	} {
+		for _, user := range []string{"admin", step.APIServer} {
+			err := Leases{}.Validate(t.Context(), &resource.AdmissionRequest{
+				Request: &resource.Request{
+					Resource: &resource.Resource{Names: resource.Names{Group: "coordination.k8s.io", Plural: "leases"}},
+					Name:     "apiserver-1", Namespace: "kube-system", User: &auth.User{Name: user},
+				},
+				Operation: c.operation, Object: c.obj, Old: c.old,
+			})
+			if want := c.forbidden && user != step.APIServer; apierrors.IsForbidden(err) != want || !want && err != nil {
+				t.Errorf("%s, by %s: %v, forbidden is to be %t", c.what, user, err, want)
+			}
+		}
 	}
 }
 

@@ -4,12 +4,14 @@
 package kubernetesservice
 
 import (
-	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"reflect"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -109,14 +111,30 @@ func (s *Server) mend(ctx context.Context) error {
 	return nil
 }
 
+// same reports whether a stored object has the labels and the content of a creation.
+func same(old *storage.Record, c step.Creation) bool {
+	var is, want map[string]any
+	if json.Unmarshal(old.Value, &is) != nil || json.Unmarshal([]byte(`{"labels":`+cmp.Or(c.Labels, "null")+`,`+c.Content+`}`), &want) != nil {
+		return false
+	}
+	metadata, _ := is["metadata"].(map[string]any)
+	is["labels"] = metadata["labels"]
+	for name, value := range want {
+		if !reflect.DeepEqual(is[name], value) {
+			return false
+		}
+	}
+	return true
+}
+
 // put stores an object unless the stored one has the same content. A conflict is no
 // error: the next change of the object calls mend again.
 func (s *Server) put(ctx context.Context, old *storage.Record, c step.Creation) error {
 	c.UID, c.At, c.Manager = s.NewUID(), time.Now(), manager
 	expect := storage.Absent
 	if old != nil {
-		if bytes.Contains(old.Value, []byte(c.Content)) && bytes.Contains(old.Value, []byte(c.Labels)) {
-			return nil // the server writes its objects without space, like ours
+		if same(old, c) {
+			return nil
 		}
 		identity, err := identityOf(old)
 		if err != nil {

@@ -19,12 +19,15 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/storage"
 )
 
 // Identity Leases are those of kube-apiserver. This server adds where it is, in an
 // annotation: the leader has the Service lead to all servers whose Leases are renewed.
+// [Leases] keeps all others from writing it, and from renewing in the name of a server.
 const (
 	leaseBucket = "coordination.k8s.io/leases"
 	leasePrefix = "kube-system/apiserver-"
@@ -170,7 +173,7 @@ func (s *Server) Follow(ctx context.Context, log *slog.Logger) {
 func (s *Server) Adopt() {
 	var servers []netip.AddrPort
 	for rec := range s.Store.Latest().Ascend(leaseBucket, leasePrefix, "") {
-		if address := addressOf(rec); address.IsValid() {
+		if address := identityLease(rec).address; address.IsValid() {
 			servers = append(servers, address)
 		}
 	}
@@ -178,10 +181,10 @@ func (s *Server) Adopt() {
 	s.serving.Store(&servers)
 }
 
-// renewal is when the newest version of a Lease was first seen.
+// renewal is when what a server wrote last into its Lease was first seen.
 type renewal struct {
-	version storage.Revision
-	at      time.Time
+	identified
+	at time.Time
 }
 
 // look brings the endpoints in line with the Leases, and deletes those of servers that are
@@ -191,18 +194,18 @@ func (s *Server) look(ctx context.Context, renewed map[string]renewal, now time.
 	var gone []string
 	there := map[string]bool{}
 	for rec := range s.Store.Latest().Ascend(leaseBucket, leasePrefix, "") {
-		address := addressOf(rec)
-		if !address.IsValid() {
+		lease := identityLease(rec)
+		if !lease.address.IsValid() {
 			continue // not of such a server
 		}
 		name := rec.Key.Name
 		there[name] = true
-		if renewed[name].version != rec.Modified {
-			renewed[name] = renewal{rec.Modified, now}
+		if renewed[name].identified != lease {
+			renewed[name] = renewal{lease, now}
 		}
 		switch age := now.Sub(renewed[name].at); {
 		case age < missedAfter:
-			servers = append(servers, address)
+			servers = append(servers, lease.address)
 		case age > leaseDuration:
 			gone = append(gone, name)
 		}
@@ -243,14 +246,25 @@ func (s *Server) withOwn(servers []netip.AddrPort) []netip.AddrPort {
 	return slices.Compact(servers)
 }
 
-// addressOf returns the address in an identity Lease; the zero value if there is none.
-func addressOf(rec *storage.Record) netip.AddrPort {
-	o, err := identityOf(rec)
-	if err != nil {
-		return netip.AddrPort{}
+// identified is what an identity Lease says of its server.
+type identified struct {
+	address netip.AddrPort // the zero value: it is not one of such a server
+	renewed string
+}
+
+// identityLease reads an identity Lease.
+func identityLease(rec *storage.Record) identified {
+	var lease struct {
+		metav1.ObjectMeta `json:"metadata"`
+		Spec              struct {
+			RenewTime string `json:"renewTime"`
+		} `json:"spec"`
 	}
-	address, _ := netip.ParseAddrPort(o.Annotations[addressKey]) // the zero value if it is none
-	return address
+	if json.Unmarshal(rec.Value, &lease) != nil {
+		return identified{}
+	}
+	address, _ := netip.ParseAddrPort(lease.Annotations[addressKey]) // the zero value if it is none
+	return identified{address, lease.Spec.RenewTime}
 }
 
 // subsets are the addresses of servers for Endpoints, by their ports.

@@ -32,9 +32,13 @@ func TestServiceLeadsToServersWhoseLeasesAreRenewed(t *testing.T) {
 		},
 	}
 	s.listening.Store(&net.TCPAddr{IP: net.ParseIP("192.0.2.1"), Port: 6443})
-	lease := func(i int) {
+	renewals := 0
+	write := func(i int, renew bool) {
 		name := fmt.Sprintf("apiserver-%d", i)
-		value := fmt.Sprintf(`{"metadata":{"name":%q,"namespace":"kube-system","annotations":{"steer.dev/address":"192.0.2.%d:6443"}}}`, name, i)
+		if renew {
+			renewals++
+		}
+		value := fmt.Sprintf(`{"metadata":{"name":%q,"namespace":"kube-system","annotations":{"steer.dev/address":"192.0.2.%d:6443"}},"spec":{"renewTime":"%d"}}`, name, i, renewals)
 		if i == 9 { // of a kube-apiserver
 			value = `{"metadata":{"name":"apiserver-9","namespace":"kube-system"}}`
 		}
@@ -43,6 +47,7 @@ func TestServiceLeadsToServersWhoseLeasesAreRenewed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	lease := func(i int) { write(i, true) }
 	renewed, now := map[string]renewal{}, time.Now()
 	look := func(after time.Duration, want ...string) {
 		t.Helper()
@@ -73,6 +78,7 @@ func TestServiceLeadsToServersWhoseLeasesAreRenewed(t *testing.T) {
 	look(missedAfter-renewEvery, "192.0.2.1", "192.0.2.2")
 	lease(3)
 	look(time.Second, "192.0.2.1", "192.0.2.2", "192.0.2.3")
+	write(3, false) // by somebody who sets a label
 	look(missedAfter, "192.0.2.1")
 	if len(deleted) > 0 {
 		t.Errorf("requests %v", deleted)
