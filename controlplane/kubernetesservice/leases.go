@@ -16,8 +16,8 @@ import (
 )
 
 // Leases is the admission of Leases that keeps where an API server is, and when it was
-// there last, from everybody else: the Service "kubernetes" leads Pods and their
-// credentials to those addresses, and to write Leases is a common right. Anybody who may
+// there last, from all other users: the Service "kubernetes" leads Pods and their
+// credentials to those addresses, and to write Leases is a common right. A user who may
 // can delete them; a server writes its own again.
 type Leases struct{ resource.ValidatesOnly }
 

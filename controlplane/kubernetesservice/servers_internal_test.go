@@ -78,7 +78,7 @@ func TestServiceLeadsToServersWhoseLeasesAreRenewed(t *testing.T) {
 	look(missedAfter-renewEvery, "192.0.2.1", "192.0.2.2")
 	lease(3)
 	look(time.Second, "192.0.2.1", "192.0.2.2", "192.0.2.3")
-	write(3, false) // by somebody who sets a label
+	write(3, false) // by a client that sets a label
 	look(missedAfter, "192.0.2.1")
 	if len(deleted) > 0 {
 		t.Errorf("requests %v", deleted)

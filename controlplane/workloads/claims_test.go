@@ -81,7 +81,7 @@ func TestClaimsAreBoundWithAttributesOfVolumes(t *testing.T) {
 		if err := c.Client.Status().Update(c.Context(), &claim); err != nil {
 			t.Fatal(err)
 		}
-		equal(t, name+", whose status somebody else has written", "Bound, current "+want+", of the volume "+want, c.attributes(name))
+		equal(t, name+", whose status another client has written", "Bound, current "+want+", of the volume "+want, c.attributes(name))
 	}
 }
 
