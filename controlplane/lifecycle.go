@@ -246,6 +246,15 @@ func (p *Plane) closeStore() error {
 // [ErrControllersRun] while they act by themselves.
 func (p *Plane) Step(ctx context.Context) (int, error) { return p.stepped(ctx, p.runner.Advance) }
 
+// Controllers returns the names of the built-in controllers that this plane has, in the
+// order in which Step asks them.
+func (p *Plane) Controllers() []string { return p.runner.Names() }
+
+// StepController lets one of them act once, under the same condition as Step.
+func (p *Plane) StepController(ctx context.Context, name string) (int, error) {
+	return p.stepped(ctx, func(ctx context.Context) (int, error) { return p.runner.AdvanceOne(ctx, name) })
+}
+
 // Settle steps until nothing is left to do, under the same condition.
 func (p *Plane) Settle(ctx context.Context) (int, error) { return p.stepped(ctx, p.runner.Settle) }
 

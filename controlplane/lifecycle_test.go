@@ -6,6 +6,9 @@ package controlplane_test
 import (
 	"context"
 	"errors"
+	"net/http"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -146,5 +149,55 @@ func TestPlaneStopEndsAStepThatHangs(t *testing.T) {
 	}
 	if err := <-ended; !errors.Is(err, controlplane.ErrStopped) {
 		t.Errorf("Settle: %v", err)
+	}
+}
+
+// TestPlaneStepsOneControllerAlone shows what the others would have done too.
+func TestPlaneStepsOneControllerAlone(t *testing.T) {
+	t.Parallel()
+	plane, err := controlplane.New(controlplane.Options{ManualControllers: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = plane.Stop(context.Background()) })
+	if err := plane.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := plane.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a := apiOf(t, plane.RESTConfig())
+	const maps = "/api/v1/namespaces/default/configmaps"
+	owner := a.must("POST", maps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: owner}}")
+	a.must("POST", maps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: owned, ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: owner, uid: "+string(owner.GetUID())+"}]}}")
+	a.must("DELETE", maps+"/owner", "")
+	a.must("POST", "/api/v1/namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: one}}")
+	a.must("DELETE", "/api/v1/namespaces/one", "")
+	there := func(path string) bool {
+		code, _ := a.do("GET", path, "")
+		return code == http.StatusOK
+	}
+	const garbage, namespaces = "garbage-collector-controller", "namespace-controller"
+	if names := plane.Controllers(); !slices.Contains(names, garbage) || !slices.Contains(names, namespaces) {
+		t.Fatalf("the controllers are %q", names)
+	}
+	step := func(name string) {
+		t.Helper()
+		for n := 1; n > 0; {
+			if n, err = plane.StepController(t.Context(), name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	step(garbage)
+	if there(maps+"/owned") || !there("/api/v1/namespaces/one") {
+		t.Error("another controller than the garbage collector has acted, or none")
+	}
+	step(namespaces)
+	if there("/api/v1/namespaces/one") {
+		t.Error("the namespace controller has not acted")
+	}
+	if _, err := plane.StepController(t.Context(), "garbage"); err == nil || !strings.Contains(err.Error(), garbage) {
+		t.Errorf("a controller that is not there: %v", err)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -92,13 +94,35 @@ func (r *Runner) Settle(ctx context.Context) (int, error) {
 // once and sends what they ask for, one request after the other. It returns how
 // many requests that was.
 func (r *Runner) Advance(ctx context.Context) (int, error) {
+	return r.advance(ctx, r.controllers)
+}
+
+// Names are those of the controllers, in the order in which Advance asks them.
+func (r *Runner) Names() []string {
+	names := make([]string, len(r.controllers))
+	for i, m := range r.controllers {
+		names[i] = m.Name()
+	}
+	return names
+}
+
+// AdvanceOne is Advance that asks one controller alone.
+func (r *Runner) AdvanceOne(ctx context.Context, name string) (int, error) {
+	i := slices.Index(r.Names(), name)
+	if i < 0 {
+		return 0, fmt.Errorf("controlplane: step the controller %q: this plane has %s", name, strings.Join(r.Names(), ", "))
+	}
+	return r.advance(ctx, r.controllers[i:i+1])
+}
+
+func (r *Runner) advance(ctx context.Context, controllers []*member) (int, error) {
 	view, err := r.view(ctx)
 	if err != nil {
 		return 0, err
 	}
 	r.failed = false
 	sent := 0
-	for _, m := range r.controllers {
+	for _, m := range controllers {
 		for _, request := range m.Step(view, time.Now()) {
 			err := r.send(ctx, request)
 			r.report(m, request, err)
