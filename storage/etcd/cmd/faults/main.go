@@ -4,8 +4,8 @@
 // Command faults runs three etcd members and three servers of steer up on this machine, and
 // in each round breaks something of them under load: processes, the network between them, or
 // the data. After each round everything works again, and what the clients of the round have
-// seen is checked: the operations on each object are linearizable, every acknowledged write
-// is stored, and every watcher has seen every change once and in order. It fails with the
+// seen is checked: the operations on each object are linearizable, and so are the uses and
+// the revocation of each token, every acknowledged write is stored, and every watcher has seen every change once and in order. It fails with the
 // first round for which that does not hold.
 package main
 

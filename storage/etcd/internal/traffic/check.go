@@ -142,7 +142,7 @@ func (r *Run) Finish(ctx context.Context, gaps bool) (Report, error) {
 	if err := c.do(ctx, http.MethodGet, r.selector(), nil, &stored); err != nil {
 		return r.report(), err
 	}
-	err := errors.Join(r.linearizable(), r.kept(stored), r.complete(stored, gaps))
+	err := errors.Join(r.linearizable(), r.revoked(), r.kept(stored), r.complete(stored, gaps))
 	return r.report(), errors.Join(err, c.do(ctx, http.MethodDelete, r.selector(), nil, nil))
 }
 

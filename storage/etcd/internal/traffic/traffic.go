@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package traffic writes, reads and watches ConfigMaps through the API, and checks what it
-// has seen: the operations of each object are linearizable, what was acknowledged is stored,
+// has seen: the operations of each object are linearizable, and so are the uses and the
+// revocation of each token; what was acknowledged is stored,
 // and every watcher has seen every change once and in order, over as many watches as it took.
 package traffic
 
@@ -48,7 +49,8 @@ type Run struct {
 
 	mu      sync.Mutex
 	history []porcupine.Operation
-	created map[string]bool // whether it was acknowledged
+	uses    []porcupine.Operation // of tokens
+	created map[string]bool       // whether it was acknowledged
 	failed  []error
 	seen    []sight // by watcher
 }
@@ -76,6 +78,7 @@ func Start(ctx context.Context, o Options) (*Run, error) {
 	for i := range o.Clients {
 		r.clients.Go(func() { r.operate(i) })
 	}
+	r.clients.Go(r.tokens)
 	return r, nil
 }
 
@@ -110,6 +113,7 @@ type client struct {
 	http      *http.Client
 	transport *http.Transport
 	timeout   time.Duration
+	token     string // empty: the certificate of TLS counts
 }
 
 func (r *Run) client() *client {
@@ -157,6 +161,9 @@ func (c *client) send(ctx context.Context, method, path string, body []byte) (*h
 		return nil, err
 	}
 	req.Header.Set("Accept", "application/json")
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
 	switch method {
 	case http.MethodPost:
 		req.Header.Set("Content-Type", "application/json")
@@ -181,9 +188,7 @@ func (r *Run) operate(number int) {
 			err = r.register(c, number, register{name: r.key((i/4 + number) % keys)})
 		}
 		if err != nil {
-			r.mu.Lock()
-			r.failed = append(r.failed, fmt.Errorf("%s: %w", time.Now().Format("15:04:05.000"), err))
-			r.mu.Unlock()
+			r.fail(err)
 			c.transport.CloseIdleConnections()
 			time.Sleep(500 * time.Millisecond) // many unknown outcomes take long to check
 		} else {
