@@ -40,7 +40,7 @@ type settings struct {
 
 func main() {
 	var s settings
-	flag.StringVar(&s.only, "only", "", "run one group: server, pods, etcd, etcdscale, etcdservers, webhooks, aggregation, envtest, weight, runtime, generate or scale (default: all but etcdscale)")
+	flag.StringVar(&s.only, "only", "", "run one group: server, pods, etcd, etcdscale, etcdservers, webhooks, aggregation, fairness, envtest, weight, runtime, generate or scale (default: all but etcdscale)")
 	flag.StringVar(&s.json, "json", "", "write everything measured to this file")
 	flag.StringVar(&s.chart, "chart", "", "write an SVG chart to this file")
 	flag.StringVar(&s.benchstat, "benchstat", "", "write everything measured to this file in the format of Go's benchmarks")
@@ -83,6 +83,7 @@ func groups() []group {
 		{name: "etcdservers", prepare: prepareEtcdServers},
 		{name: "webhooks", prepare: prepareWebhooks},
 		{name: "aggregation", prepare: prepareAggregation},
+		{name: "fairness", prepare: prepareFairness},
 		{name: "envtest", prepare: prepareEnvtest},
 		{name: "weight", prepare: prepareWeight},
 		{name: "runtime", prepare: prepareRuntime},
@@ -254,6 +255,15 @@ func prepareAggregation(ctx context.Context, s settings, dir string, out *report
 	s.setRounds(&scale.Rounds)
 	return func(ctx context.Context) error {
 		return server.RunAggregation(ctx, out, os.Stderr, steer, upstream, backend, scale)
+	}, err
+}
+
+func prepareFairness(ctx context.Context, s settings, dir string, out *report.Report) (measurement, error) {
+	steer, upstream, err := servers(ctx, s, dir, out)
+	scale := choose(s, server.FullFairness, server.QuickFairness)
+	s.setRounds(&scale.Rounds)
+	return func(ctx context.Context) error {
+		return server.RunFairness(ctx, out, os.Stderr, steer, upstream, scale)
 	}, err
 }
 
