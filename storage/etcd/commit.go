@@ -48,18 +48,26 @@ func (s *Store) commit(ctx context.Context, w storage.Write) (*storage.Record, e
 	if t == nil {
 		return nil, storage.ErrNotLeader
 	}
+	if w.Expect == storage.Absent {
+		return s.create(ctx, t, &w)
+	}
 	before := storage.Revision(s.reached.Load())
 	resp, repeated, err := s.transact(ctx, t, &w)
 	if err != nil {
 		return nil, s.failure(ctx, w.Key, err)
 	}
-	rev := storage.Revision(resp.Header.Revision)
 	if !resp.Succeeded && repeated {
 		return s.settle(ctx, t, &w, before, resp)
 	}
+	return s.outcome(ctx, t, &w, resp)
+}
+
+// outcome returns what a transaction has done that was not made before.
+func (s *Store) outcome(ctx context.Context, t *term, w *storage.Write, resp *clientv3.TxnResponse) (*storage.Record, error) {
 	if !resp.Succeeded {
-		return nil, s.refusal(ctx, t, &w, resp)
+		return nil, s.refusal(ctx, t, w, resp)
 	}
+	rev := storage.Revision(resp.Header.Revision)
 	if err := s.reach(ctx, rev); err != nil {
 		return nil, err
 	}
@@ -71,7 +79,8 @@ const firstCommit = time.Second
 
 // transact commits a write, and repeats it if no answer comes: the member is paused, or etcd
 // has lost the transaction in a change of its leader. Of a write that expects a revision one
-// attempt at most succeeds, because each changes the revision.
+// attempt at most succeeds, because each changes the revision. [Store.create] is for those
+// that expect none.
 func (s *Store) transact(ctx context.Context, t *term, w *storage.Write) (resp *clientv3.TxnResponse, repeated bool, err error) {
 	for try := firstCommit; ; try *= 2 {
 		within, cancel := context.WithTimeout(ctx, try)
@@ -79,7 +88,7 @@ func (s *Store) transact(ctx context.Context, t *term, w *storage.Write) (resp *
 			within = ctx
 		}
 		resp, err = s.client.Txn(within).If(s.conditions(t, w)...).Then(s.change(w)).Else(s.found(w)...).Commit()
-		again := err != nil && w.Expect != storage.AnyRevision && ctx.Err() == nil && s.ctx.Err() == nil && (within.Err() != nil || isUnknown(err))
+		again := err != nil && w.Expect != storage.AnyRevision && s.isOpen(ctx, within, err)
 		cancel()
 		if !again {
 			return resp, repeated, err
@@ -88,6 +97,12 @@ func (s *Store) transact(ctx context.Context, t *term, w *storage.Write) (resp *
 		s.pause(retryAfter / 10)
 		s.takeTurns()
 	}
+}
+
+// isOpen reports whether it is to be found out what became of an attempt, which had the time
+// of within, at a write that has that of ctx.
+func (s *Store) isOpen(ctx, within context.Context, err error) bool {
+	return ctx.Err() == nil && s.ctx.Err() == nil && (within.Err() != nil || isUnknown(err))
 }
 
 // isLate reports whether etcd says with an error that it has not answered a request in time.
@@ -116,37 +131,42 @@ func isUnknown(err error) bool {
 // have succeeded, after a revision. The history says what followed the version that it
 // expects; of a deletion it does not say whose it was.
 func (s *Store) settle(ctx context.Context, t *term, w *storage.Write, before storage.Revision, resp *clientv3.TxnResponse) (*storage.Record, error) {
-	_, modified := versions(resp)
-	if w.Expect > 0 && modified[1] == w.Expect {
+	if _, modified := versions(resp); modified[1] == w.Expect {
 		return nil, s.refusal(ctx, t, w, resp) // none has, and none will
 	}
 	if err := s.reach(ctx, storage.Revision(resp.Header.Revision)); err != nil {
 		return nil, err
 	}
-	for _, e := range s.since(w.Key, before) {
-		followed := e.Previous == nil && w.Expect == storage.Absent || e.Previous != nil && e.Previous.Modified == w.Expect
+	events, _ := s.since(w.Key, before)
+	for _, e := range events {
 		switch {
-		case !followed || e.Deleted && w.Value == nil:
-		case !e.Deleted && w.Value != nil && bytes.Equal(e.Record.Value, w.Stamped(e.Record.Modified)):
+		case e.Previous == nil || e.Previous.Modified != w.Expect || e.Deleted && w.Value == nil:
+		case isOf(w, e):
 			return e.Record, nil
-		case w.Expect > 0: // another write has replaced what it expects, for good
+		default: // another write has replaced what it expects, for good
 			return nil, s.refusal(ctx, t, w, resp)
 		}
 	}
 	return nil, fmt.Errorf("etcd: write %s: the connection to etcd broke, whether it was made is unknown", w.Key)
 }
 
-// since returns the events of a key after a revision; none if the history is gone.
-func (s *Store) since(key storage.Key, after storage.Revision) (out []storage.Event) {
+// isOf reports whether an event is what a write makes that is no deletion.
+func isOf(w *storage.Write, e storage.Event) bool {
+	return !e.Deleted && w.Value != nil && bytes.Equal(e.Record.Value, w.Stamped(e.Record.Modified))
+}
+
+// since returns the events of a key after a revision. Where the history is gone it returns
+// those that it found and an error.
+func (s *Store) since(key storage.Key, after storage.Revision) (out []storage.Event, err error) {
 	cursor, err := s.mirror.Watch(storage.Range{Bucket: key.Bucket, Prefix: key.Name}, after)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	defer cursor.Close()
 	for {
 		batch, err := cursor.Poll()
 		if err != nil || len(batch.Events) == 0 {
-			return out
+			return out, err
 		}
 		for _, e := range batch.Events {
 			if e.Record.Key == key {

@@ -40,6 +40,7 @@ type content struct {
 	revision storage.Revision
 	buckets  map[string][]*storage.Record // ordered by name
 	own      map[string]*mvccpb.KeyValue  // the keys of the store itself
+	last     witness                      // the newest change that is not a deletion
 }
 
 // load reads the state at a revision, 0 for the newest one. Where known returns the same
@@ -70,6 +71,9 @@ func (s *Store) load(ctx context.Context, at storage.Revision, known func(storag
 // add adds a key; they come in the order of their bytes.
 func (c *content) add(l layout, kv *mvccpb.KeyValue, known func(storage.Key) *storage.Record) error {
 	raw := string(kv.Key)
+	if at := storage.Revision(kv.ModRevision); at > c.last.At {
+		c.last = witness{Key: raw, At: at}
+	}
 	if l.isOwn(raw) {
 		c.own[raw] = kv
 		return nil

@@ -50,6 +50,7 @@
 //	etcdutl snapshot restore --bump-revision 1000000000 --mark-compacted
 //
 // and clients list again. The store refuses an etcd whose revision is below one that it
-// has seen, if necessary in an earlier process ([Options].RevisionFile), and one of which
-// the terms of leaders show that it was below.
+// has seen, if necessary in an earlier process ([Options].RevisionFile), one of which the
+// terms of leaders show that it was below, and one that lacks the newest change of the prefix
+// that was seen, also if other programs have brought its revision past that.
 package etcd

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -44,9 +45,12 @@ type Options struct {
 	HistoryBytes int
 	// NoCompaction leaves etcd as it is: another program compacts it, or it does so itself.
 	NoCompaction bool
-	// RevisionFile keeps the newest revision that was seen, so that Open recognizes an etcd
-	// that was restored to before it. Empty: only a store that is open does.
+	// RevisionFile keeps what was seen last, so that Open recognizes an etcd that was restored
+	// to before it. Open makes its folder. A file that is damaged or cannot be written is an
+	// error. Empty: only a store that is open recognizes it.
 	RevisionFile string
+	// Log receives what no caller sees. nil: nothing is logged.
+	Log *slog.Logger
 
 	// keepAlive is how long a connection may be silent before it is tested. 0: 10 seconds.
 	keepAlive time.Duration
@@ -72,6 +76,9 @@ type Store struct {
 	reads   reads
 	// reached is the newest revision that the mirror has.
 	reached atomic.Int64
+	// streams is how many watches the client has opened, and attested how many of them were
+	// of the history of the mirror; the follower alone uses that.
+	streams, attested atomic.Int64
 
 	ctx     context.Context //nolint:containedctx // the life of the store
 	end     context.CancelFunc
@@ -90,12 +97,14 @@ type Store struct {
 	stream  stream
 	leading leading
 	clock   clock
+	last    witness // set before reached
 }
 
 // Open opens the store: it returns when the store has what etcd had when Open was called.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	o.HistoryAge = cmp.Or(o.HistoryAge, 5*time.Minute)
 	o.LeaseTime = cmp.Or(o.LeaseTime, 15*time.Second)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	s, err := connect(o)
 	if err != nil {
 		return nil, err
@@ -108,12 +117,13 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 
 // connect returns a store that has only its client.
 func connect(o Options) (*Store, error) {
+	s := &Store{options: o, layout: newLayout(cmp.Or(o.Prefix, "/steer"))}
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: o.Endpoints, TLS: o.TLS, Logger: zap.NewNop(),
 		DialTimeout: requestTime, DialKeepAliveTime: cmp.Or(o.keepAlive, 10*time.Second), DialKeepAliveTimeout: requestTime, PermitWithoutStream: true,
 		MaxCallSendMsgSize: maxRequest, MaxCallRecvMsgSize: math.MaxInt32,
 		// A member that is back is found within seconds, also after a long time.
-		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
+		DialOptions: []grpc.DialOption{grpc.WithChainStreamInterceptor(s.countStreams), grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
 			MinConnectTimeout: requestTime,
 		})},
@@ -121,7 +131,7 @@ func connect(o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("etcd: connect to %v: %w", o.Endpoints, err)
 	}
-	s := &Store{client: client, options: o, layout: newLayout(cmp.Or(o.Prefix, "/steer"))}
+	s.client = client
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.leading.elected, s.leading.changed = make(chan struct{}), make(chan struct{})
 	return s, nil
@@ -129,6 +139,7 @@ func connect(o Options) (*Store, error) {
 
 // open fills the mirror and starts what keeps it.
 func (s *Store) open(ctx context.Context) error {
+	asked := time.Now()
 	since, now, err := s.own(ctx)
 	if err != nil {
 		return err
@@ -144,6 +155,10 @@ func (s *Store) open(ctx context.Context) error {
 	s.running.Go(s.follow)
 	if err := s.reach(ctx, now); err != nil {
 		return fmt.Errorf("etcd: read the history: %w", err)
+	}
+	s.reads.confirm(asked)
+	if err := s.reads.write(s.options.RevisionFile, s.seen()); err != nil {
+		return err
 	}
 	s.running.Go(s.watchOver)
 	return nil
@@ -182,7 +197,7 @@ func (s *Store) own(ctx context.Context) (since, now storage.Revision, err error
 			Then(clientv3.OpPut(s.layout.owner(), string(mine))).Else(owner, terms))
 		if err == nil && resp.Succeeded {
 			now = storage.Revision(resp.Header.Revision)
-			return now, now, s.reads.remember(s.options.RevisionFile, id, now, nil)
+			return now, now, s.remember(ctx, id, now, nil)
 		}
 	}
 	if err != nil {
@@ -202,7 +217,7 @@ func (s *Store) own(ctx context.Context) (since, now storage.Revision, err error
 		s.base.keys(kvs[0])
 		history = lineageOf(kvs[0])
 	}
-	return storage.Revision(found[0].ModRevision), now, s.reads.remember(s.options.RevisionFile, o.ID, now, history)
+	return storage.Revision(found[0].ModRevision), now, s.remember(ctx, o.ID, now, history)
 }
 
 // unhurried commits a transaction, again while etcd does not answer in time: it may have a

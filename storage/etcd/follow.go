@@ -145,6 +145,9 @@ func (s *Store) watch() error {
 
 // apply applies a message of the watch, which has whole revisions.
 func (s *Store) apply(resp *clientv3.WatchResponse) error {
+	if err := s.attestStream(); err != nil {
+		return err
+	}
 	if resp.IsProgressNotify() {
 		s.advance(storage.Revision(resp.Header.Revision))
 		return nil
@@ -196,6 +199,10 @@ func (s *Store) applyRevision(events []*clientv3.Event) error {
 			return fmt.Errorf("%w: %w", errUnreadable, err)
 		}
 	}
+	newest := events[len(events)-1]
+	s.mu.Lock()
+	s.last = witness{Key: string(newest.Kv.Key), At: rev, Deleted: newest.Type == clientv3.EventTypeDelete}
+	s.mu.Unlock()
 	s.advance(rev)
 	return nil
 }

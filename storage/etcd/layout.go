@@ -30,6 +30,9 @@ func (l layout) resigned() string { return string(l) + ".steer/resigned" }
 func (l layout) clock() string    { return string(l) + ".steer/clock" }
 func (l layout) terms() string    { return string(l) + ".steer/terms" }
 
+// attempt is the key that withdraws an attempt at a write.
+func (l layout) attempt(id string) string { return string(l) + ".steer/attempts/" + id }
+
 // paths are the paths of built-in kinds below the prefix, where they are not their buckets,
 // and the way back.
 type paths struct {

@@ -65,6 +65,7 @@ func (s *Store) hasResigned(value []byte) bool {
 func (s *Store) adopt(c *content) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.last = c.last
 	if kv := c.own[s.layout.clock()]; kv != nil {
 		s.tick(storage.Revision(kv.ModRevision), kv.Value)
 	}
@@ -168,7 +169,7 @@ func (s *Store) attempt(ctx context.Context, as storage.Member) (*term, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, terms := s.history()
+	terms := s.seen().Terms
 	text, err := terms.next(grant.ID)
 	if err != nil {
 		return nil, err

@@ -69,7 +69,7 @@ func (b based) keys(kvs ...*mvccpb.KeyValue) {
 	}
 }
 
-// basedKV is the part of a client that reads and writes. The store uses Get, Txn and
+// basedKV is the part of a client that reads and writes. The store uses Get, Put, Txn and
 // Compact of it.
 type basedKV struct {
 	clientv3.KV
@@ -86,6 +86,16 @@ func (c basedKV) Get(ctx context.Context, key string, opts ...clientv3.OpOption)
 	}
 	c.base.header(resp.Header)
 	c.base.keys(resp.Kvs...)
+	return resp, nil
+}
+
+// Put implements [clientv3.KV].
+func (c basedKV) Put(ctx context.Context, key, value string, opts ...clientv3.OpOption) (*clientv3.PutResponse, error) {
+	resp, err := c.KV.Put(ctx, key, value, opts...)
+	if err != nil {
+		return nil, err
+	}
+	c.base.header(resp.Header)
 	return resp, nil
 }
 

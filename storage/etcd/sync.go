@@ -5,11 +5,8 @@ package etcd
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"sync"
 	"time"
 
@@ -28,8 +25,9 @@ type reads struct {
 	confirmed time.Time
 	failed    error // the last answer; nil after a good one
 
-	owner      string           // what the file of the revision is about
+	owner      string           // what the file of what was seen is about
 	remembered storage.Revision // what it has
+	unwritten  error            // why it could not be written the last time
 }
 
 // read is one question.
@@ -63,6 +61,9 @@ func (s *Store) Sync(ctx context.Context, lag time.Duration) error {
 	if err := s.reach(ctx, r.revision); err != nil {
 		return err
 	}
+	if err := s.usable(ctx); err != nil { // what was reached may have been its end
+		return err
+	}
 	s.reads.confirm(r.began)
 	return nil
 }
@@ -82,11 +83,17 @@ func (r *reads) confirm(began time.Time) {
 	}
 }
 
-// health returns an error if etcd has not answered for a while.
+// health returns an error if etcd has never answered, or not for a while, or if what was seen
+// could not be written.
 func (r *reads) health() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if silent := time.Since(r.confirmed); !r.confirmed.IsZero() && silent > 2*requestTime {
+	switch silent := time.Since(r.confirmed); {
+	case r.unwritten != nil:
+		return r.unwritten
+	case r.confirmed.IsZero():
+		return errors.New("etcd: the state was never confirmed")
+	case silent > 2*requestTime:
 		cause := r.failed
 		if cause == nil {
 			cause = errors.New("changes do not arrive")
@@ -144,18 +151,18 @@ func (s *Store) answer() {
 
 // newest asks etcd for its revision.
 func (s *Store) newest() (storage.Revision, error) {
-	before, terms := s.history()
-	resp, err := s.getTerms()
+	before := s.seen()
+	resp, err := s.getSoon(s.ctx, s.layout.terms())
 	switch {
 	case s.ctx.Err() != nil:
 		return 0, storage.ErrClosed
 	case err != nil:
 		return 0, fmt.Errorf("etcd: ask %v for the revision: %w", s.options.Endpoints, err)
-	case storage.Revision(resp.Header.Revision) < before:
-		return 0, s.lose(fmt.Errorf("%w (it is %d, and %d was seen)", ErrRestored, resp.Header.Revision, before))
+	case storage.Revision(resp.Header.Revision) < before.Revision:
+		return 0, s.lose(fmt.Errorf("%w (it is %d, and %d was seen)", ErrRestored, resp.Header.Revision, before.Revision))
 	}
 	if len(resp.Kvs) > 0 {
-		if err := terms.check(before, lineageOf(resp.Kvs[0])); err != nil {
+		if err := before.Terms.check(before.Revision, lineageOf(resp.Kvs[0])); err != nil {
 			return 0, s.lose(err)
 		}
 	}
@@ -166,13 +173,13 @@ func (s *Store) newest() (storage.Revision, error) {
 // that is paused does not answer.
 const firstTry = requestTime / 50
 
-// getTerms reads the key of the terms, and the newest revision with it.
-func (s *Store) getTerms() (*clientv3.GetResponse, error) {
-	ctx, cancel := context.WithTimeout(s.ctx, requestTime)
+// getSoon reads within requestTime, from another member if one does not answer.
+func (s *Store) getSoon(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	for try := firstTry; ; try *= 2 {
 		within, cancel := context.WithTimeout(ctx, try)
-		resp, err := s.client.Get(within, s.layout.terms())
+		resp, err := s.client.Get(within, key, opts...)
 		again := err != nil && within.Err() != nil && ctx.Err() == nil
 		cancel()
 		if !again {
@@ -181,19 +188,10 @@ func (s *Store) getTerms() (*clientv3.GetResponse, error) {
 	}
 }
 
-// history returns the revision that the mirror has reached, and the terms up to it; later
-// ones may be among them.
-func (s *Store) history() (storage.Revision, lineage) {
-	reached := storage.Revision(s.reached.Load())
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return reached, s.leading.terms
-}
-
 // sameHistory makes the store useless if a lineage is of another history than its mirror.
 func (s *Store) sameHistory(other lineage) error {
-	reached, terms := s.history()
-	if err := terms.check(reached, other); err != nil {
+	now := s.seen()
+	if err := now.Terms.check(now.Revision, other); err != nil {
 		return s.lose(err)
 	}
 	return nil
@@ -205,63 +203,11 @@ func (s *Store) watchOver() {
 	for s.ctx.Err() == nil {
 		ctx, cancel := context.WithTimeout(s.ctx, requestTime)
 		if err := s.Sync(ctx, requestTime/4); err == nil {
-			s.reads.write(s.options.RevisionFile, s.history)
+			if err := s.reads.write(s.options.RevisionFile, s.seen()); err != nil {
+				s.options.Log.Error("a restored etcd would not be recognised by the next process", "err", err)
+			}
 		}
 		cancel()
 		s.pause(requestTime / 2)
-	}
-}
-
-// seen is the content of the file of the revision.
-type seen struct {
-	Owner    string           `json:"owner"`
-	Terms    lineage          `json:"terms"`
-	Revision storage.Revision `json:"revision"`
-}
-
-// remember begins to keep the revision in a file. It fails with [ErrRestored] if the file
-// has a newer one of the same owner, or if the terms are those of another history.
-func (r *reads) remember(file, owner string, now storage.Revision, terms lineage) error {
-	if file == "" {
-		return nil
-	}
-	text, err := os.ReadFile(file)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("etcd: read the last revision: %w", err)
-	}
-	var old seen
-	if err == nil && json.Unmarshal(text, &old) == nil && old.Owner == owner {
-		err := old.Terms.check(old.Revision, terms)
-		if old.Revision > now {
-			err = fmt.Errorf("%w (it is %d, and %d was seen)", ErrRestored, now, old.Revision)
-		}
-		if err != nil {
-			return fmt.Errorf("%w; to go on with what there is, remove %s", err, file)
-		}
-	}
-	r.mu.Lock()
-	r.owner = owner
-	r.mu.Unlock()
-	return nil
-}
-
-// write writes the file of the revision. A revision that could not be written is written
-// the next time.
-func (r *reads) write(file string, history func() (storage.Revision, lineage)) {
-	now, terms := history()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if file == "" || now <= r.remembered {
-		return
-	}
-	text, err := json.Marshal(seen{Owner: r.owner, Terms: terms, Revision: now})
-	if err == nil {
-		err = os.WriteFile(file+".new", text, 0o600)
-	}
-	if err == nil {
-		err = os.Rename(file+".new", file)
-	}
-	if err == nil {
-		r.remembered = now
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,6 +40,8 @@ type Etcd struct {
 	// LeaseTime is how long a server that leads and is not heard of keeps others from leading.
 	// 0: 15 seconds.
 	LeaseTime time.Duration
+	// Log receives what no client sees.
+	Log *slog.Logger
 }
 
 // OpenEtcd opens a store on etcd.

@@ -55,6 +55,7 @@ func open(ctx context.Context, e up.Etcd) (storage.Elector, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
+	o.Log = e.Log
 	return etcd.Open(ctx, o)
 }
 

@@ -1,0 +1,72 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestWhatWasSeenIsKeptInAFolderThatIsMade(t *testing.T) {
+	t.Parallel()
+	f := &fake{key: "/steer/.steer/owner", value: `{"format":1,"id":"x"}`}
+	s := f.connected(t)
+	s.options.RevisionFile = filepath.Join(t.TempDir(), "new", "folder", "revision")
+	if _, _, err := s.own(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.reads.write(s.options.RevisionFile, seen{Revision: 7}); err != nil {
+		t.Fatal(err)
+	}
+	if old, err := readSeen(s.options.RevisionFile); err != nil || old.Owner != "x" || old.Revision != 7 {
+		t.Errorf("the file says %+v, %v", old, err)
+	}
+}
+
+func TestOpenRefusesADamagedFileOfWhatWasSeen(t *testing.T) {
+	t.Parallel()
+	for _, content := range []string{"", "{", `{"owner":"x"}`, `{"revision":7}`, "\x00\x00\x00"} {
+		f := &fake{key: "/steer/.steer/owner", value: `{"format":1,"id":"x"}`}
+		s := f.connected(t)
+		s.options.RevisionFile = filepath.Join(t.TempDir(), "revision")
+		if err := os.WriteFile(s.options.RevisionFile, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := s.own(t.Context()); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), s.options.RevisionFile) {
+			t.Errorf("%q: got error %v, want ErrDamaged with the name of the file", content, err)
+		}
+	}
+}
+
+func TestHealthFailsWhileWhatWasSeenCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	r := reads{confirmed: time.Now()}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "not", "there")
+	if err := r.write(file, seen{Revision: 7}); err == nil || r.health() == nil {
+		t.Errorf("writing: %v; the health is %v", err, r.health())
+	}
+	if err := os.Mkdir(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(r.write(file, seen{Revision: 7}), r.health()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestHealthFailsUntilTheStateWasConfirmed(t *testing.T) {
+	t.Parallel()
+	r := reads{}
+	if err := r.health(); err == nil {
+		t.Error("a store that was never confirmed is healthy")
+	}
+	r.confirm(time.Now())
+	if err := r.health(); err != nil {
+		t.Error(err)
+	}
+}
