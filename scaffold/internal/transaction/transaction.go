@@ -30,8 +30,13 @@ const (
 // Transaction changes files of a project, all or none. Before it writes a file it
 // keeps the old content in .steer/undo. Where the process ends before the transaction
 // does, the next [Run] restores the files. It is not for concurrent use.
+//
+// The project may be that of a stranger, with links and with a journal that no command wrote:
+// nothing outside its folder is read, written or removed, and a journal changes nothing
+// through a link, nor in .git, whose files are programs and settings of the user.
 type Transaction struct {
-	dir     string // of the project; absolute
+	dir     string   // of the project; absolute
+	root    *os.Root // the same
 	entries []undo
 	dirs    []string // that were made, parents first
 	// step is called before each change of a file or folder; for tests.
@@ -70,7 +75,12 @@ func Run(dir string, step func(), act func(*Transaction) error) (restored int, e
 		return 0, fmt.Errorf("%s: %w", dir, err)
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	t, restored, err := begin(dir, step)
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	t, restored, err := begin(dir, root, step)
 	if err != nil {
 		return 0, err
 	}
@@ -79,9 +89,9 @@ func Run(dir string, step func(), act func(*Transaction) error) (restored int, e
 
 // begin undoes what an interrupted transaction left, and starts one. undone is how
 // many files it restored.
-func begin(dir string, step func()) (t *Transaction, undone int, err error) {
-	t = &Transaction{dir: dir, step: step}
-	text, err := os.ReadFile(t.State(journal))
+func begin(dir string, root *os.Root, step func()) (t *Transaction, undone int, err error) {
+	t = &Transaction{dir: dir, root: root, step: step}
+	text, err := root.ReadFile(state(journal))
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // nothing was changed
 		return t, 0, t.forget()
@@ -90,6 +100,9 @@ func begin(dir string, step func()) (t *Transaction, undone int, err error) {
 	}
 	var left record
 	if err := json.Unmarshal(text, &left); err != nil {
+		return nil, 0, fmt.Errorf("%s: %w; remove %s to keep the files as they are", t.State(journal), err, t.State(""))
+	}
+	if err := left.check(root); err != nil {
 		return nil, 0, fmt.Errorf("%s: %w; remove %s to keep the files as they are", t.State(journal), err, t.State(""))
 	}
 	t.entries, t.dirs = left.Files, left.Dirs
@@ -108,8 +121,18 @@ func Interrupted(dir string) bool {
 }
 
 // State is the path of a file beside what is kept; it is removed with the transaction.
-func (t *Transaction) State(name string) string {
-	return filepath.Join(t.dir, project.StateDir, UndoDir, name)
+func (t *Transaction) State(name string) string { return filepath.Join(t.dir, state(name)) }
+
+// state is State below the project.
+func state(name string) string { return filepath.Join(project.StateDir, UndoDir, name) }
+
+// relative returns a path below the project.
+func (t *Transaction) relative(path string) (string, error) {
+	relative, err := filepath.Rel(t.dir, path)
+	if err == nil && !filepath.IsLocal(relative) {
+		err = fmt.Errorf("%s is not in the project %s", path, t.dir)
+	}
+	return relative, err
 }
 
 // end completes the transaction: with an error it restores all files first.
@@ -133,7 +156,7 @@ func (t *Transaction) Write(changes []generate.Change) error {
 		} else {
 			t.entries = append(t.entries, entry)
 		}
-		t.dirs = append(t.dirs, t.missing(filepath.Dir(change.Path))...)
+		t.dirs = append(t.dirs, t.missing(filepath.Dir(filepath.FromSlash(entry.Path)))...)
 	}
 	if err := t.log(); err != nil {
 		return err
@@ -148,38 +171,34 @@ func (t *Transaction) Write(changes []generate.Change) error {
 
 // keep copies what a change replaces.
 func (t *Transaction) keep(change generate.Change) (undo, error) {
-	relative, err := filepath.Rel(t.dir, change.Path)
+	relative, err := t.relative(change.Path)
 	if err != nil {
 		return undo{}, err
 	}
 	entry := undo{Path: filepath.ToSlash(relative), After: []string{Hash(change.After)}}
-	info, err := os.Stat(change.Path)
+	info, err := t.root.Stat(relative)
 	if errors.Is(err, fs.ErrNotExist) {
 		return entry, nil
 	}
 	if err != nil {
 		return undo{}, err
 	}
-	before, err := os.ReadFile(change.Path)
+	before, err := t.root.ReadFile(relative)
 	if err != nil {
 		return undo{}, err
 	}
 	entry.Before, entry.Mode = strconv.Itoa(len(t.entries))+"-"+Hash(before)[:8], info.Mode().Perm()
-	return entry, t.Create(t.State(entry.Before), before, entry.Mode)
+	return entry, t.create(state(entry.Before), before, entry.Mode)
 }
 
-// missing are the parents of a file that are not there, parents first.
+// missing are the folders from one on upwards that are not there, parents first.
 func (t *Transaction) missing(dir string) []string {
 	var out []string
-	for ; dir != t.dir; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(dir); err == nil {
+	for ; dir != "."; dir = filepath.Dir(dir) {
+		if _, err := t.root.Stat(dir); err == nil || slices.Contains(t.dirs, filepath.ToSlash(dir)) {
 			break
 		}
-		relative, err := filepath.Rel(t.dir, dir)
-		if err != nil || slices.Contains(t.dirs, filepath.ToSlash(relative)) {
-			break
-		}
-		out = append(out, filepath.ToSlash(relative))
+		out = append(out, filepath.ToSlash(dir))
 	}
 	slices.Reverse(out)
 	return out
@@ -191,54 +210,67 @@ func (t *Transaction) log() error {
 	if err != nil {
 		return err
 	}
-	if err := t.Create(t.State("new-journal"), text, 0o644); err != nil {
+	if err := t.create(state("new-journal"), text, 0o644); err != nil {
 		return err
 	}
-	return t.do(func() error { return os.Rename(t.State("new-journal"), t.State(journal)) })
+	return t.do(func() error { return t.root.Rename(state("new-journal"), state(journal)) })
 }
 
 // replace puts the new content of a file in its place, or removes it with the folders
 // that are empty then.
 func (t *Transaction) replace(change generate.Change, i int) error {
+	path, err := t.relative(change.Path)
+	if err != nil {
+		return err
+	}
 	if change.After == nil {
-		if err := t.do(func() error { return os.Remove(change.Path) }); err != nil {
+		if err := t.do(func() error { return t.root.Remove(path) }); err != nil {
 			return err
 		}
-		return t.removeEmpty(filepath.Dir(change.Path))
+		return t.removeEmpty(filepath.Dir(path))
 	}
 	mode := fs.FileMode(0o644)
-	if info, err := os.Stat(change.Path); err == nil {
+	if info, err := t.root.Stat(path); err == nil {
 		mode = info.Mode().Perm()
 	}
-	staged := t.State("new-" + strconv.Itoa(i))
-	if err := t.Create(staged, change.After, mode); err != nil {
+	staged := state("new-" + strconv.Itoa(i))
+	if err := t.create(staged, change.After, mode); err != nil {
 		return err
 	}
-	if err := t.do(func() error { return os.MkdirAll(filepath.Dir(change.Path), 0o755) }); err != nil {
+	return t.move(staged, path)
+}
+
+// move renames a file, into a folder that it makes.
+func (t *Transaction) move(from, to string) error {
+	if err := t.do(func() error { return t.root.MkdirAll(filepath.Dir(to), 0o755) }); err != nil {
 		return err
 	}
-	return t.do(func() error { return os.Rename(staged, change.Path) })
+	return t.do(func() error { return t.root.Rename(from, to) })
 }
 
 // removeEmpty removes a folder, and those above it, as far as they are empty.
 func (t *Transaction) removeEmpty(dir string) error {
-	for ; dir != t.dir; dir = filepath.Dir(dir) {
-		entries, err := os.ReadDir(dir)
+	for ; dir != "."; dir = filepath.Dir(dir) {
+		entries, err := t.list(dir)
 		if err != nil || len(entries) > 0 {
 			return err
 		}
-		if err := t.do(func() error { return os.Remove(dir) }); err != nil {
+		if err := t.do(func() error { return t.root.Remove(dir) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+func (t *Transaction) list(dir string) ([]fs.DirEntry, error) {
+	return fs.ReadDir(t.root.FS(), filepath.ToSlash(dir))
+}
+
 // rollback restores all files, in the reverse order. Nothing is restored if one has
 // a content that is neither the old one nor one that it was given.
 func (t *Transaction) rollback() error {
 	for _, entry := range t.entries {
-		now, err := os.ReadFile(t.file(entry.Path))
+		now, err := t.root.ReadFile(filepath.FromSlash(entry.Path))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -252,11 +284,11 @@ func (t *Transaction) rollback() error {
 		}
 	}
 	for _, dir := range slices.Backward(t.dirs) {
-		entries, err := os.ReadDir(t.file(dir))
+		entries, err := t.list(dir)
 		if errors.Is(err, fs.ErrNotExist) || len(entries) > 0 { // another program's file is in it
 			continue
 		}
-		if err := t.do(func() error { return os.Remove(t.file(dir)) }); err != nil {
+		if err := t.do(func() error { return t.root.Remove(filepath.FromSlash(dir)) }); err != nil {
 			return err
 		}
 	}
@@ -264,58 +296,60 @@ func (t *Transaction) rollback() error {
 	return t.forget()
 }
 
-func (t *Transaction) file(relative string) string {
-	return filepath.Join(t.dir, filepath.FromSlash(relative))
-}
-
 func (t *Transaction) isBefore(entry undo, now []byte) bool {
 	if entry.Before == "" {
 		return now == nil
 	}
-	before, err := os.ReadFile(t.State(entry.Before))
+	before, err := t.root.ReadFile(state(entry.Before))
 	return err == nil && now != nil && bytes.Equal(before, now)
 }
 
 func (t *Transaction) restore(entry undo) error {
+	path := filepath.FromSlash(entry.Path)
 	if entry.Before == "" {
-		err := t.do(func() error { return os.Remove(t.file(entry.Path)) })
+		err := t.do(func() error { return t.root.Remove(path) })
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		return err
 	}
-	before, err := os.ReadFile(t.State(entry.Before))
+	before, err := t.root.ReadFile(state(entry.Before))
 	if err != nil {
 		return err
 	}
-	if err := t.Create(t.State("old"), before, entry.Mode); err != nil {
+	if err := t.create(state("old"), before, entry.Mode); err != nil {
 		return err
 	}
-	if err := t.do(func() error { return os.MkdirAll(filepath.Dir(t.file(entry.Path)), 0o755) }); err != nil {
-		return err
-	}
-	return t.do(func() error { return os.Rename(t.State("old"), t.file(entry.Path)) })
+	return t.move(state("old"), path)
 }
 
 // forget removes what is kept. The journal goes first: without it nothing is undone.
 func (t *Transaction) forget() error {
-	if err := t.do(func() error { return os.Remove(t.State(journal)) }); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := t.do(func() error { return t.root.Remove(state(journal)) }); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := t.do(func() error { return os.RemoveAll(t.State("")) }); err != nil {
+	if err := t.do(func() error { return t.root.RemoveAll(state("")) }); err != nil {
 		return err
 	}
-	_ = os.Remove(filepath.Join(t.dir, project.StateDir)) // if nothing else is in it
+	_ = t.root.Remove(project.StateDir) // if nothing else is in it
 	return nil
 }
 
 // Create writes a file whose path is one of [Transaction.State].
 func (t *Transaction) Create(path string, data []byte, mode fs.FileMode) error {
-	if err := t.do(func() error { return os.MkdirAll(filepath.Dir(path), 0o755) }); err != nil {
+	relative, err := t.relative(path)
+	if err != nil {
+		return err
+	}
+	return t.create(relative, data, mode)
+}
+
+func (t *Transaction) create(path string, data []byte, mode fs.FileMode) error {
+	if err := t.do(func() error { return t.root.MkdirAll(filepath.Dir(path), 0o755) }); err != nil {
 		return err
 	}
 	return t.do(func() error {
-		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
+		file, err := t.root.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
 		if err != nil {
 			return err
 		}
