@@ -17,7 +17,7 @@ import (
 
 // witness is the newest change of the prefix up to a revision. Another history that lost
 // something of the prefix, as a restored backup has, does not have it at that revision,
-// whoever has written to etcd since: the terms show only what leaders of this prefix did.
+// also if others have written to etcd since: the terms show only what leaders of this prefix did.
 type witness struct {
 	Key     string           `json:"key"`
 	At      storage.Revision `json:"at"`
@@ -25,7 +25,7 @@ type witness struct {
 }
 
 // attest fails with [ErrRestored] if etcd does not have the witness of what was seen up to a
-// revision. Where that revision is compacted nothing can be said, and nothing is wrong: no
+// revision. Where that revision is compacted nothing can be said, and nothing is lost: no
 // history is continued from it. Clients list again, as after a restore with a bump.
 func (s *Store) attest(ctx context.Context, seen storage.Revision, w witness) error {
 	if w.At == 0 {
