@@ -161,12 +161,19 @@ func (e *elector) run(ctx context.Context, elected func() *group) error {
 // and then only while the lease is known to be held. It reads the clocks, so it
 // also holds for a process that was paused and has not noticed its loss.
 func (e *elector) entitled() bool {
+	_, ok := e.entitlement()
+	return ok
+}
+
+// entitlement is entitled with the time at which the term ends unless it is renewed;
+// the zero time before the first one.
+func (e *elector) entitlement() (until time.Time, ok bool) {
 	term := e.term.Load()
 	if term == nil {
-		return true
+		return time.Time{}, true
 	}
 	now := time.Now()
-	return term.Covers(now.Sub(e.born), now.Round(0))
+	return e.born.Add(term.Steady), term.Covers(now.Sub(e.born), now.Round(0))
 }
 
 // attempt renews the lease, or reads it and writes it where the candidate wants

@@ -102,7 +102,7 @@ func New(cfg *rest.Config, opts Options) (*Manager, error) {
 		// Checked before a call, so that a refusal is no request; and again at the
 		// wire, since calls are repeated and take their time.
 		live.BeforeWrite = m.admit
-		live.HTTPClient, m.elector.fence = fenced(shared, m.elector.entitled)
+		live.HTTPClient, m.elector.fence = fenced(shared, m.elector.entitlement)
 	}
 	if m.direct, err = client.New(cfg, live); err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
