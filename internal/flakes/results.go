@@ -69,7 +69,8 @@ func openResults(name string) (*results, error) {
 	return r, nil
 }
 
-func (r *results) Close() error { return r.file.Close() }
+// Close closes the file, to which every run was written when it ended.
+func (r *results) Close() { r.file.Close() }
 
 // add records a run.
 func (r *results) add(one run) error {
