@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package feed_test
+package dev
 
 import (
 	"testing"
@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/steer-dev/steer/client"
-	"github.com/steer-dev/steer/cmd/steer/internal/dev"
 	"github.com/steer-dev/steer/cmd/steer/internal/feed"
 	"github.com/steer-dev/steer/controlplane"
 	"github.com/steer-dev/steer/trace"
@@ -18,7 +17,7 @@ import (
 
 func TestAuthorIsReadFromTheObjectOnce(t *testing.T) {
 	t.Parallel()
-	plane, stop, err := dev.StartPlane(t.Context(), controlplane.Options{Listen: "127.0.0.1:0"})
+	plane, stop, err := StartPlane(t.Context(), controlplane.Options{Listen: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}
