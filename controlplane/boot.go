@@ -6,51 +6,33 @@ package controlplane
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync"
-	"time"
 
-	"github.com/steer-dev/steer/storage"
+	"github.com/steer-dev/steer/controlplane/kubernetesservice"
+	"github.com/steer-dev/steer/controlplane/part"
 )
 
-// boot creates and mends what every cluster has; see [part.Part].
-func (p *Plane) boot(ctx context.Context) error {
-	view := p.store.Latest()
-	writes, requests, err := p.list.Boot(view, time.Now())
-	if err != nil {
-		return fmt.Errorf("controlplane: make the first objects: %w", err)
-	}
-	if err := p.commitAll(ctx, writes); err != nil {
-		return fmt.Errorf("controlplane: create the first objects: %w", err)
-	}
-	for _, r := range requests {
-		if err := p.send(ctx, r); err != nil {
-			return fmt.Errorf("controlplane: restore the first objects: %w", err)
-		}
-	}
-	return nil
+// What a plane does for itself when it listens, as its log says it; see [part.Upkeep].
+const (
+	announcing  = "write the endpoints of the Service kubernetes, and how users are known"
+	redirecting = "have the Service kubernetes name the port of this server"
+)
+
+// boot makes what every cluster has; later is [part.Booting.Later].
+func (p *Plane) boot(ctx context.Context, later bool) error {
+	b := part.Booting{List: p.list, Store: p.store, Send: p.send, Upkeep: p.upkeep, AtOnce: p.options.DataDir != "", Later: later}
+	return b.Boot(ctx)
 }
 
-// commitAll stores new objects; those that exist by now stay as they are. A store that
-// waits for a disk gets all of them at once, so that one flush does for all; one in memory
-// gets them in their order.
-func (p *Plane) commitAll(ctx context.Context, writes []storage.Write) error {
-	commit := func(w storage.Write) error {
-		_, err := p.store.Commit(ctx, w)
-		if errors.Is(err, storage.ErrConflict) {
-			return nil
-		}
+// announce stores where the listener is, and how users show who they are.
+func (p *Plane) announce(ctx context.Context) error {
+	at := p.advertised()
+	keys, err := p.keys()
+	if err != nil {
 		return err
 	}
-	errs := make([]error, len(writes))
-	var all sync.WaitGroup
-	for i, w := range writes {
-		if p.options.DataDir == "" {
-			errs[i] = commit(w)
-			continue
-		}
-		all.Go(func() { errs[i] = commit(w) })
-	}
-	all.Wait()
-	return errors.Join(errs...)
+	p.upkeep.Try(ctx, announcing, func(ctx context.Context) error {
+		trust := kubernetesservice.NewTrust(keys.clients(), keys.FrontProxy.Certificate, frontProxyName, p.options.Authentication.FrontProxy)
+		return errors.Join(p.self.Announce(ctx, at), p.self.Publish(ctx, trust))
+	})
+	return nil
 }

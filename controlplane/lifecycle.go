@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/steer-dev/steer/controlplane/internal/step"
@@ -54,6 +55,7 @@ func (p *Plane) Start(ctx context.Context) error {
 	if err == nil {
 		err = p.several.CheckKeys(ctx)
 	}
+	p.several.Ask(ctx)
 	if p.ends.Err() != nil {
 		return ErrStopped
 	}
@@ -66,7 +68,12 @@ func (p *Plane) run() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.state = started
-	run := p.control
+	run := func(ctx context.Context) {
+		var running sync.WaitGroup
+		defer running.Wait()
+		running.Go(func() { p.upkeep.Run(ctx) })
+		p.control(ctx)
+	}
 	if p.several != nil {
 		run = p.compete
 	} else if p.options.ManualControllers {
@@ -144,28 +151,17 @@ func (p *Plane) listen(ctx context.Context) (err error) {
 		p.register(p.advertised())
 		return nil
 	}
-	return p.announce(ctx, p.advertised())
+	if err := p.announce(ctx); err != nil {
+		return err
+	}
+	p.upkeep.Try(ctx, redirecting, p.self.Redirect)
+	p.stages.Announced.Store(true)
+	return ctx.Err()
 }
 
 // advertised is where the listener is for others; see [Options.Advertise].
 func (p *Plane) advertised() *net.TCPAddr {
 	return kubernetesservice.Advertised(p.listener.address(), p.options.Advertise)
-}
-
-// announce stores where the listener is, and how users show who they are.
-func (p *Plane) announce(ctx context.Context, at *net.TCPAddr) error {
-	keys, err := p.keys()
-	if err != nil {
-		return err
-	}
-	if err := p.self.Announce(ctx, at); err != nil {
-		return err
-	}
-	if err := p.self.Publish(ctx, kubernetesservice.NewTrust(keys.clients(), keys.FrontProxy.Certificate, frontProxyName, p.options.Authentication.FrontProxy)); err != nil {
-		return err
-	}
-	p.stages.Announced.Store(true)
-	return nil
 }
 
 // Stop ends watches, waits for the requests in flight until ctx ends, joins
@@ -270,6 +266,7 @@ func (p *Plane) stepped(ctx context.Context, step func(context.Context) (int, er
 	defer context.AfterFunc(p.ends, cancel)()
 	p.stepping.Lock()
 	defer p.stepping.Unlock()
+	p.upkeep.Repeat(ctx)
 	requests, err := step(ctx)
 	if p.ends.Err() != nil {
 		err = ErrStopped

@@ -57,7 +57,7 @@ func (p *Plane) parts(roles *rbac.Authorizer) (part.List, *authenticator, error)
 	}
 	d := part.Deps{
 		Store: p.store, Server: server, Catalog: part.NewCatalog(server), Send: p.send, Fetch: p.fetch,
-		Authorizer: p.authorizer, Entropy: o.Entropy, Progress: p.stages.Progress(),
+		Authorizer: p.authorizer, Entropy: o.Entropy, Progress: p.stages.Progress(), Upkeep: p.upkeep,
 		Metrics: o.Metrics, Log: o.Log, Webhooks: p.webhooks,
 	}
 	d.Measure(p.webhooks.Collectors()...)
@@ -66,7 +66,7 @@ func (p *Plane) parts(roles *rbac.Authorizer) (part.List, *authenticator, error)
 	authentication := newAuthenticator(p.keys, o.Authentication, tokens)
 	definitions := crd.New(crd.Options{
 		Server: server, Store: p.store, Schemas: sharedSchemas(), Transport: server.Reserved(identity(step.APIServer)),
-		Webhooks: d.Webhooks, NewUID: o.Entropy.UID, Measure: d.Measure,
+		Webhooks: d.Webhooks, NewUID: o.Entropy.UID, Measure: d.Measure, Upkeep: d.Upkeep, Log: d.Logger(),
 	})
 	aggregation := apiservice.New(d, apiservice.Identity{
 		Certificate: (&clientCertificate{keys: p.keys, issue: forBackends}).get, Proxy: o.Authentication.FrontProxy,

@@ -51,6 +51,8 @@ type Plane struct {
 	registered *kubernetesservice.Registration
 
 	stages part.Stages
+	// upkeep is what the plane does for itself, and repeats where it is refused.
+	upkeep *part.Upkeep
 
 	// address is the URL of the listener, for requests: they must not wait for mu.
 	address atomic.Pointer[string]
@@ -150,6 +152,7 @@ func (p *Plane) assemble() error {
 	bindings := apiserver.Bindings{Authenticator: authentication, Admission: p.list.Admission(o.Metrics), Checks: p.list.Health()}
 	if p.share(); p.several != nil {
 		bindings.Leadership = p.several
+		bindings.Checks = append(bindings.Checks, apiserver.Check{Name: "leadership", ReadyOnly: true, Run: p.several.Ready})
 	}
 	p.server.Bind(bindings)
 	if err := p.list.Install(p.server); err != nil {
@@ -166,10 +169,7 @@ func (p *Plane) assemble() error {
 	if p.several != nil { // the one that leads boots
 		return p.several.CatchUp(ctx)
 	}
-	if err := p.boot(ctx); err != nil {
-		return err
-	}
-	if err := p.list.Load(ctx); err != nil {
+	if err := errors.Join(p.boot(ctx, false), p.list.Load(ctx), p.list.Lead(ctx)); err != nil {
 		return err
 	}
 	p.stages.Announced.Store(o.Listen == "")
@@ -181,6 +181,7 @@ func (p *Plane) assemble() error {
 // them yet.
 func (p *Plane) declare() (part.List, *authenticator, error) {
 	o := &p.options
+	p.upkeep = part.NewUpkeep(o.Log)
 	if p.keys == nil {
 		p.keys = o.openKeys()
 	}

@@ -53,19 +53,23 @@ func (p *Plane) identity() string {
 }
 
 // takeOver prepares the plane to execute requests: what it keeps of writes is read from
-// the store, which has all of them, and what every cluster has is there.
+// the store, which has all of them, and what every cluster has is there. What may be refused,
+// or wait for others, is left for later: no request of a user waits for it.
 func (p *Plane) takeOver(ctx context.Context) error {
 	if err := p.list.Lead(ctx); err != nil {
 		return fmt.Errorf("controlplane: take over: %w", err)
 	}
-	if err := p.boot(ctx); err != nil {
+	if err := p.boot(ctx, true); err != nil {
 		return err
 	}
-	if p.listener == nil {
-		return nil
+	if p.listener != nil {
+		p.self.Adopt()
+		if err := p.announce(ctx); err != nil {
+			return err
+		}
+		p.upkeep.Due(redirecting, p.self.Redirect)
 	}
-	p.self.Adopt()
-	return p.announce(ctx, p.advertised())
+	return ctx.Err()
 }
 
 // register names the plane to its clients and to other servers, once it listens.
@@ -84,6 +88,7 @@ func (p *Plane) govern(ctx context.Context) {
 	if p.registered != nil {
 		running.Go(func() { p.self.Follow(ctx, p.options.Log) })
 	}
+	running.Go(func() { p.upkeep.Run(ctx) })
 	p.control(ctx)
 }
 

@@ -34,6 +34,7 @@ func TestAPIServiceAnswersAreThoseOfKubeAPIServer(t *testing.T) {
 			definitions := crd.New(crd.Options{
 				Server: d.Server, Store: d.Store, Transport: d.Server.RoundTripper(parttest.Admin()), Schemas: custom.NewSchemas(),
 				Webhooks: webhooks, NewUID: d.Entropy.UID, Measure: func(...prometheus.Collector) {},
+				Upkeep: d.Upkeep, Log: d.Logger(),
 			})
 			return append(part.List{
 				{Name: "kinds", Resources: core.Resources()},

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"net/http"
 	"slices"
@@ -27,6 +28,7 @@ import (
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/custom"
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/part"
 	"github.com/steer-dev/steer/controlplane/webhookclient"
 	"github.com/steer-dev/steer/storage"
 )
@@ -46,6 +48,10 @@ type Options struct {
 	Webhooks *webhookclient.Client
 	// NewUID identifies the requests to them.
 	NewUID func() types.UID
+	// Upkeep settles names that requests of users have made free, where that is refused.
+	Upkeep *part.Upkeep
+	// Log receives what is not served, and why.
+	Log *slog.Logger
 	// Measure registers the metrics of conversions.
 	Measure func(...prometheus.Collector)
 }
@@ -120,7 +126,8 @@ func (d *Definitions) Resource() *resource.Resource {
 	}
 }
 
-// Load serves what the store holds, as far as it is not served yet.
+// Load serves what the store holds, as far as it is not served yet. A definition that cannot
+// be served is logged, and keeps nothing else from being served: it can be deleted.
 func (d *Definitions) Load(context.Context) error {
 	view := d.options.Store.Latest()
 	d.mu.Lock()
@@ -129,26 +136,34 @@ func (d *Definitions) Load(context.Context) error {
 		return nil // a newer state is served
 	}
 	d.at = view.Revision()
-	var errs []error
+	check := func(name string, err error) {
+		if err != nil {
+			d.options.Log.Error("a custom resource definition is not served: correct or delete it", "name", name, "err", err)
+		}
+	}
 	for _, name := range sortedKeys(d.entries) {
 		if view.Get(storage.Key{Bucket: Bucket, Name: name}) == nil {
-			errs = append(errs, d.syncLocked(name, nil))
+			check(name, d.syncLocked(name, nil))
 		}
 	}
+	var waiting []string
 	for rec := range view.Ascend(Bucket, "", "") {
-		errs = append(errs, d.syncLocked(rec.Key.Name, rec))
+		if e := d.entries[rec.Key.Name]; e != nil && e.resource == nil {
+			waiting = append(waiting, rec.Key.Name) // for names, or for a version that can be served
+		}
+		check(rec.Key.Name, d.syncLocked(rec.Key.Name, rec))
 	}
-	for _, name := range sortedKeys(d.entries) { // names may have become free
+	for _, name := range waiting { // names may have become free
 		if e := d.entries[name]; e.resource == nil {
-			errs = append(errs, d.install(e))
+			check(name, d.install(e))
 		}
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // lead settles anew the names of definitions that wait for some: the server that led before
 // may have ended between the change that made them free and that.
-func (d *Definitions) lead(ctx context.Context) error {
+func (d *Definitions) lead(context.Context) error {
 	var waiting []string
 	d.mu.RLock()
 	for _, name := range sortedKeys(d.entries) {
@@ -158,9 +173,7 @@ func (d *Definitions) lead(ctx context.Context) error {
 	}
 	d.mu.RUnlock()
 	for _, name := range waiting {
-		if err := d.resettle(ctx, resettlement{name, askAgain}); err != nil {
-			return err
-		}
+		d.options.Upkeep.Due(d.settling(resettlement{name, askAgain}))
 	}
 	return nil
 }
@@ -184,17 +197,22 @@ func (d *Definitions) committed(ctx context.Context, change resource.Change) err
 }
 
 // follow serves what is stored under a name, and has settled anew what that calls
-// for.
+// for. What is refused of that is no error of the request that called for it.
 func (d *Definitions) follow(ctx context.Context, name string) error {
 	follow, err := d.sync(name)
 	if err != nil {
 		return err
 	}
-	var errs []error
 	for _, f := range follow {
-		errs = append(errs, d.resettle(ctx, f))
+		name, do := d.settling(f)
+		d.options.Upkeep.Try(context.WithoutCancel(ctx), name, do)
 	}
-	return errors.Join(errs...)
+	return nil
+}
+
+// settling is [Definitions.resettle] for the upkeep.
+func (d *Definitions) settling(what resettlement) (name string, do func(context.Context) error) {
+	return "settle the names of the custom resource definition " + what.name, func(ctx context.Context) error { return d.resettle(ctx, what) }
 }
 
 // resettlement asks that the names of a definition are settled anew.
@@ -357,7 +375,7 @@ func (d *Definitions) builtin(e *entry) bool {
 func (d *Definitions) resettle(ctx context.Context, what resettlement) error {
 	name := what.name
 	path := "https://in-process/apis/apiextensions.k8s.io/v1/customresourcedefinitions/" + name + "/status"
-	request, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodPatch, path, strings.NewReader(what.patch))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPatch, path, strings.NewReader(what.patch))
 	if err != nil {
 		return err
 	}

@@ -4,11 +4,15 @@
 package crd_test
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/core"
 	"github.com/steer-dev/steer/controlplane/crd"
 	"github.com/steer-dev/steer/controlplane/part"
@@ -113,10 +117,10 @@ func TestDefinitionsOfOtherServersAreLoaded(t *testing.T) {
 
 	betas.Object["spec"] = "broken"
 	store(t, server, "betas.example.com", betas)
-	if err := api.own.Load(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "crd: decode the stored definition betas.example.com: ") {
-		t.Errorf("a definition that cannot be decoded is loaded with %v", err)
-	}
+	store(t, server, "gadgets.example.com", other.must("POST", definitions, schemaOf("{size: {type: integer}}")))
+	load() // one that cannot be decoded keeps no other from being served
 	equal(t, "the answer for its objects", 200, api.code("/apis/example.com/v1/betas"))
+	equal(t, "the answer for objects of the other one", 200, api.code(gadgets))
 }
 
 // TestDefinitionsThatClashGiveTheirNamesUp stores what two servers did that accepted one name at
@@ -148,8 +152,40 @@ func TestNamesAreSettledAnewByALeader(t *testing.T) {
 	if err := api.own.Lead(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	server.Upkeep.Repeat(t.Context())
 	equal(t, "the conditions afterwards", acceptedConditions, api.conditions("betas.example.com"))
 	equal(t, "the answer for its objects", 200, api.code("/apis/example.com/v1/betas"))
+}
+
+// refusing refuses writes of a subresource while it is told to.
+type refusing struct {
+	subresource string
+	now         bool
+}
+
+func (r *refusing) Admit(_ context.Context, q *resource.AdmissionRequest) error {
+	if r.now && q.Subresource == r.subresource {
+		return apierrors.NewInternalError(errors.New("failed calling webhook: connection refused"))
+	}
+	return nil
+}
+
+func (r *refusing) Validate(context.Context, *resource.AdmissionRequest) error { return nil }
+
+// TestNamesThatCannotBeSettledDoNotFailWhoFreesThem has a webhook refuse what the server does
+// for itself after the request of a user.
+func TestNamesThatCannotBeSettledDoNotFailWhoFreesThem(t *testing.T) {
+	t.Parallel()
+	webhook := &refusing{subresource: "status"}
+	server, api := serve(t, func(*part.Deps) part.List { return part.List{{Name: "webhook", Admission: webhook}} })
+	api.must("POST", definitions, sharing("Alpha", "same"))
+	api.must("POST", definitions, sharing("Beta", "same"))
+	webhook.now = true
+	api.must("PATCH", definitions+"/alphas.example.com", `{spec: {names: {shortNames: [other]}}}`)
+	equal(t, "the conditions before", waitingConditions, api.conditions("betas.example.com"))
+	webhook.now = false
+	server.Upkeep.Repeat(t.Context())
+	equal(t, "the conditions afterwards", acceptedConditions, api.conditions("betas.example.com"))
 }
 
 func TestDefinitionOfABuiltInKindIsNotServed(t *testing.T) {

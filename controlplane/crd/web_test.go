@@ -35,6 +35,7 @@ func partsOf(d *part.Deps, resolve func(context.Context, webhookclient.Service) 
 	definitions := crd.New(crd.Options{
 		Server: d.Server, Store: d.Store, Transport: d.Server.RoundTripper(parttest.Admin()), Schemas: custom.NewSchemas(),
 		Webhooks: webhooks, NewUID: d.Entropy.UID, Measure: func(...prometheus.Collector) {},
+		Upkeep: d.Upkeep, Log: d.Logger(),
 	})
 	list := part.List{definitions.Part(d.Progress), definitions.TerminationPart(), part.ServerController(cleanup.New(d.Catalog, step.LifeOf))}
 	list[0].Close = webhooks.Close

@@ -112,6 +112,9 @@ func TestServerAnnounceWritesEndpointsAndPort(t *testing.T) {
 	if slice.AddressType != "IPv4" || slice.Endpoints[0].Addresses[0] != "192.0.2.1" || *slice.Ports[0].Port != 7443 {
 		t.Errorf("the slice is %+v", slice)
 	}
+	if err := s.Redirect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	if len(*sent) != 1 || (*sent)[0].Method != "PATCH" || !strings.Contains(string((*sent)[0].Body), `"value":7443`) {
 		t.Errorf("sent is %v, want a patch of the port", *sent)
 	}
@@ -119,7 +122,7 @@ func TestServerAnnounceWritesEndpointsAndPort(t *testing.T) {
 	*sent = nil
 	at.Port = 6443 // the port of the Service
 	s.Service.Listen = ""
-	if err := s.Announce(t.Context(), at); err != nil || len(*sent) > 0 {
+	if err := errors.Join(s.Announce(t.Context(), at), s.Redirect(t.Context())); err != nil || len(*sent) > 0 {
 		t.Errorf("for the port that the Service has: %v, sent %v", err, *sent)
 	}
 	if slice := stored[discoveryv1.EndpointSlice](t, s, sliceKey()); slice.Generation != 2 || s.Store.Latest().Revision() == before {

@@ -215,24 +215,18 @@ func (s *Server) look(ctx context.Context, renewed map[string]renewal, now time.
 			delete(renewed, name)
 		}
 	}
-	if err := s.lead(ctx, servers); err != nil {
-		return err
-	}
+	errs := []error{s.lead(ctx, servers)}
 	for _, key := range gone {
 		_, name := step.SplitName(key)
-		if err := s.Send(ctx, step.Request{User: step.APIServer, Method: http.MethodDelete, Path: leasesPath + "/" + name}); err != nil {
-			return err
-		}
+		errs = append(errs, s.Send(ctx, step.Request{User: step.APIServer, Method: http.MethodDelete, Path: leasesPath + "/" + name}))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
-// lead has the Service lead to servers, and to this one in any case.
+// lead has the Service lead to servers, and to this one in any case. It compares with what is
+// stored: an earlier attempt may have failed.
 func (s *Server) lead(ctx context.Context, servers []netip.AddrPort) error {
 	servers = s.withOwn(servers)
-	if before := s.serving.Load(); before != nil && slices.Equal(*before, servers) {
-		return nil
-	}
 	s.serving.Store(&servers)
 	return s.mend(ctx)
 }

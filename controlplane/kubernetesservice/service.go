@@ -132,16 +132,22 @@ func (s *Server) missing(view storage.View, now time.Time) []storage.Write {
 	return writes
 }
 
-// Announce tells where the Service leads: to the address that the server listens
-// on, from now on.
+// Announce has the endpoints of the Service lead to the address that the server listens on,
+// from now on.
 func (s *Server) Announce(ctx context.Context, listening *net.TCPAddr) error {
 	s.listening.Store(listening)
-	if err := s.mend(ctx); err != nil {
-		return err
+	return s.mend(ctx)
+}
+
+// Redirect has the Service itself name the port of the address that was announced. It is a
+// request like those of users: webhooks and policies may refuse it.
+func (s *Server) Redirect(ctx context.Context) error {
+	listening := s.listening.Load()
+	if listening == nil {
+		return nil
 	}
-	view := s.Store.Latest()
 	port := strconv.Itoa(listening.Port)
-	service := view.Get(serviceKey())
+	service := s.Store.Latest().Get(serviceKey())
 	if service == nil || bytes.Contains(service.Value, []byte(`"targetPort":`+port+`}`)) {
 		return nil
 	}

@@ -107,6 +107,8 @@ type Server struct {
 	loaded     storage.Revision
 	everLoaded bool // both are guarded by loading
 
+	view view
+
 	mu sync.Mutex
 	// phase of this server, and the requests under way that it executes.
 	phase    phase

@@ -90,6 +90,7 @@ type pair struct {
 	address          string
 	authority        *authority
 	store            storage.Elector // of the follower
+	stop             func()          // ends the leader's part
 }
 
 func newPair(t *testing.T, handler http.HandlerFunc) *pair {
@@ -125,10 +126,11 @@ func newPair(t *testing.T, handler http.HandlerFunc) *pair {
 		defer close(ran)
 		leader.Run(ctx, p.address)
 	}()
-	t.Cleanup(func() {
+	p.stop = func() {
 		cancel()
 		<-ran
-	})
+	}
+	t.Cleanup(p.stop)
 	if err := follower.AwaitPrepared(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -277,6 +279,81 @@ func TestForwardAsksAgainWhenNothingWasExecuted(t *testing.T) {
 	})
 	if w, answered, err := p.forward(t, http.Header{}); answered || err != nil || len(w.Header()) > 0 {
 		t.Errorf("refused by the leader: %v, %v, %v", answered, err, w.Header())
+	}
+}
+
+// A server is ready while the leader executes requests, and that is this one or one that it
+// reaches.
+func TestReadyWhileTheLeaderIsReached(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, nil)
+	p.leader.Ask(t.Context()) // it may be taking over
+	if err := p.leader.Ready(); err != nil {
+		t.Errorf("the leader: %v", err)
+	}
+	if err := p.follower.Ready(); err == nil {
+		t.Error("a follower that never asked the leader is ready")
+	}
+	p.follower.Ask(t.Context())
+	if err := p.follower.Ready(); err != nil {
+		t.Errorf("a follower: %v", err)
+	}
+	p.stop()
+	p.follower.Ask(t.Context())
+	if err := p.follower.Ready(); err == nil {
+		t.Error("a follower is ready without a leader")
+	}
+	if err := p.leader.Ready(); err == nil {
+		t.Error("a server whose term has ended is ready")
+	}
+}
+
+// A server that cannot take over is not ready, and one that is elected and not reached is no
+// leader to the others.
+func TestNotReadyWhileNobodyExecutesRequests(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	db := storagetest.NewShared(1)
+	store, certificate := db.OpenServer(storage.MemoryOptions{}), a.issue(t)
+	t.Cleanup(func() { _ = store.Close() })
+	trying := make(chan struct{})
+	server := leadership.New(leadership.Options{
+		Store: store, Identity: "a", Log: slog.New(slog.DiscardHandler),
+		Authority:   func() (*x509.Certificate, error) { return a.certificate, nil },
+		Certificate: func() (*tls.Certificate, error) { return certificate, nil },
+		Load:        func(context.Context) error { return nil }, Prepared: func() {},
+		TakeOver: func(ctx context.Context) error {
+			close(trying)
+			<-ctx.Done()
+			return ctx.Err()
+		},
+		Lead: func(ctx context.Context) { <-ctx.Done() },
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	ran := make(chan struct{})
+	go func() {
+		defer close(ran)
+		server.Run(ctx, "127.0.0.1:1")
+	}()
+	defer func() {
+		cancel()
+		<-ran
+	}()
+	<-trying
+	if err := server.Ready(); err == nil || !strings.Contains(err.Error(), "taking over") {
+		t.Errorf("a server that takes over: %v", err)
+	}
+	other := leadership.New(leadership.Options{
+		Store: elsewhere{store}, Identity: "b", Log: slog.New(slog.DiscardHandler),
+		Authority:   func() (*x509.Certificate, error) { return a.certificate, nil },
+		Certificate: func() (*tls.Certificate, error) { return certificate, nil },
+		Dial: func(context.Context, string, string) (net.Conn, error) {
+			return nil, errors.New("no route to host")
+		},
+	})
+	other.Ask(t.Context())
+	if err := other.Ready(); err == nil || !strings.Contains(err.Error(), "no route to host") {
+		t.Errorf("a server that does not reach the leader: %v", err)
 	}
 }
 

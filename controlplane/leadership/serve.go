@@ -26,6 +26,10 @@ func (s *Server) Handler(next http.Handler) http.Handler {
 			http.Error(w, "servers of these versions do not work together", http.StatusServiceUnavailable)
 			return
 		}
+		if r.URL.Path == leadsPath {
+			s.serveLeads(w, r)
+			return
+		}
 		passed, err := believed(r)
 		if err != nil {
 			http.Error(w, "the request of another server names no user: "+err.Error(), http.StatusBadRequest)

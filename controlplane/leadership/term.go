@@ -32,6 +32,7 @@ func (s *Server) Run(ctx context.Context, address string) {
 	var following sync.WaitGroup
 	defer following.Wait()
 	following.Go(func() { s.keepUp(ctx) })
+	following.Go(func() { s.keepAsking(ctx) })
 	as := storage.Member{Identity: s.options.Identity, Address: address}
 	for ctx.Err() == nil {
 		term, err := s.options.Store.Campaign(ctx, as)

@@ -55,6 +55,8 @@ type Deps struct {
 	Metrics prometheus.Registerer
 	// Log receives what no client sees. nil: discarded.
 	Log *slog.Logger
+	// Upkeep does what the parts do for themselves, where that may be refused.
+	Upkeep *Upkeep
 	// Webhooks calls webhooks.
 	Webhooks *webhookclient.Client
 }
@@ -122,7 +124,8 @@ type Part struct {
 
 	// Boot returns what is missing in a view of the store: writes of new objects, and
 	// requests that restore changed ones. It runs when a control plane starts, after all
-	// resources are installed and before any request is answered.
+	// resources are installed and before any request is answered. What of it is refused is
+	// tried again, with a newer view; see [Upkeep].
 	Boot func(view storage.View, now time.Time) ([]storage.Write, []step.Request, error)
 	// Load reads from the store what the part keeps in memory. It runs after the Boot of
 	// all parts. Where several servers share the store it runs again, on each of them, after
@@ -130,8 +133,9 @@ type Part struct {
 	Load    func(context.Context) error
 	Follows []string
 	// Lead runs on one of several servers of a store when it begins to execute requests,
-	// before the first one. What the part keeps of requests that it has executed is of an
-	// earlier term: others may have executed some since.
+	// before the first one; on one that has its store for itself, once. What the part keeps of
+	// requests that it has executed is of an earlier term: others may have executed some since.
+	// It sends no requests: what an earlier term has left to do is for [Upkeep].
 	Lead func(context.Context) error
 	// Close ends what the part has opened.
 	Close func()

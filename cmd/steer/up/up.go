@@ -107,7 +107,7 @@ the endpoint of a kubelet: ranges such as 127.0.0.0/8,172.18.0.0/16 (default non
 programs in the same etcd; 0 leaves the compaction to others`)
 	f.DurationVar(&o.etcd.LeaseTime, "leader-elect-lease-duration", 15*time.Second, "how long a server that leads and is not heard of keeps others from leading, with --etcd-servers")
 	o.several.addFlags(f)
-	f.BoolVarP(&o.verbose, "verbose", "v", false, "log what no client sees")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "log what no client sees, also where nothing failed")
 	return cmd
 }
 
@@ -143,9 +143,11 @@ func up(ctx context.Context, o upOptions, out, logs io.Writer) (err error) {
 	if err := planeflags.ReadAdmissionControl(&options.Webhooks, o.admissionControl); err != nil {
 		return err
 	}
+	level := slog.LevelError
 	if o.verbose {
-		options.Log = slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		level = slog.LevelDebug
 	}
+	options.Log = slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: level}))
 	if err := planeflags.ReadTokens(&options, o.tokenFile); err != nil {
 		return err
 	}

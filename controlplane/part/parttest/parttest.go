@@ -46,7 +46,7 @@ func New(tb testing.TB, declare func(*part.Deps) part.List) *Server {
 	tb.Helper()
 	s := &Server{Deps: part.Deps{
 		Store: storage.NewMemory(storage.MemoryOptions{}), Authorizer: auth.AllowMasters{}, Entropy: apiserver.SeededEntropy(1),
-		Log: slog.New(slog.DiscardHandler),
+		Log: slog.New(slog.DiscardHandler), Upkeep: part.NewUpkeep(nil),
 	}}
 	ready := func() error { return nil }
 	s.Progress = part.Progress{Booted: ready, Announced: ready, Running: ready}
