@@ -65,3 +65,22 @@ func knownFailure(body string) bool {
 	}
 	return false
 }
+
+// A client names its request, as at kube-apiserver: the Audit-ID comes back as it was sent, and
+// one without gets one of its own.
+func TestAuditIDOfAClientIsReturned(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	rt := s.RoundTripper(nil)
+	for _, id := range []string{"reconcile-7f3a", strings.Repeat("a", 64), strings.Repeat("b", 65)} {
+		for _, path := range []string{"/version", "/apis/none"} {
+			if got := send(t, rt, http.MethodGet, path, "", "Audit-ID", id).header["Audit-Id"]; len(got) != 1 || got[0] != id {
+				t.Errorf("%s: %q was returned as %q", path, id, got)
+			}
+		}
+	}
+	first, second := send(t, rt, http.MethodGet, "/version", "").header.Get("Audit-Id"), send(t, rt, http.MethodGet, "/version", "").header.Get("Audit-Id")
+	if len(first) != 36 || first == second {
+		t.Errorf("requests without an ID have %q and %q", first, second)
+	}
+}
