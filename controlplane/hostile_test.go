@@ -275,7 +275,14 @@ func cost(f func()) uint64 {
 // requests without credentials, or with wrong ones, against the bytes that they have. It
 // is not parallel, so that it measures nothing else.
 func TestUnauthenticatedRequestsAreBounded(t *testing.T) { //nolint:paralleltest // see above
-	plane, _ := listening(t, controlplane.Options{ManualControllers: true})
+	for _, s := range setUps() {
+		t.Run(s.name, func(t *testing.T) { measureStrangers(t, s.of(t).plane) })
+	}
+}
+
+// measureStrangers attacks one server.
+func measureStrangers(t *testing.T, plane *controlplane.Plane) {
+	t.Helper()
 	usual := attack{method: http.MethodGet, path: "/version"}
 	// judge measures up to ten times, each over a connection of its own, and the least
 	// counts: what is made once in the life of the process is no cost of a request.

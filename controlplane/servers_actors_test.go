@@ -33,44 +33,51 @@ type actors struct {
 	other *storagetest.SharedStore
 }
 
-// onEachServer runs a test on a server that is alone, on one that leads, and on one that
-// follows.
-func onEachServer(t *testing.T, test func(*actors)) {
-	t.Helper()
-	run := func(name string, of func(t *testing.T) *actors) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(of(t))
-		})
+// setUp is one way in which a server runs.
+type setUp struct {
+	name string
+	of   func(t *testing.T) *actors
+}
+
+// setUps are a server that is alone, one that leads, and one that follows.
+func setUps() []setUp {
+	several := func(pick func(*cluster) *server) func(*testing.T) *actors {
+		return func(t *testing.T) *actors {
+			t.Helper()
+			c := newCluster(t, 2)
+			s := pick(c)
+			return &actors{T: t, plane: s.Plane, admin: s.api, pause: s.store.Pause, other: otherStore(t, c.db)}
+		}
 	}
-	several := func(t *testing.T, pick func(*cluster) *server) *actors {
-		t.Helper()
-		c := newCluster(t, 2)
-		s := pick(c)
-		return &actors{T: t, plane: s.Plane, admin: s.api, pause: s.store.Pause, other: otherStore(t, c.db)}
-	}
-	run("alone", func(t *testing.T) *actors {
-		t.Helper()
-		db := storagetest.NewShared(1)
-		store := db.Open(storage.MemoryOptions{})
-		t.Cleanup(func() { _ = store.Close() })
-		plane, _ := listening(t, controlplane.Options{Store: store})
-		return &actors{T: t, plane: plane, admin: (&cluster{T: t}).client(plane), pause: store.Pause, other: otherStore(t, db)}
-	})
-	run("leader", func(t *testing.T) *actors {
-		t.Helper()
-		return several(t, func(c *cluster) *server {
+	return []setUp{
+		{"alone", func(t *testing.T) *actors {
+			t.Helper()
+			db := storagetest.NewShared(1)
+			store := db.Open(storage.MemoryOptions{})
+			t.Cleanup(func() { _ = store.Close() })
+			plane, _ := listening(t, controlplane.Options{Store: store})
+			return &actors{T: t, plane: plane, admin: (&cluster{T: t}).client(plane), pause: store.Pause, other: otherStore(t, db)}
+		}},
+		{"leader", several(func(c *cluster) *server {
 			leader, _ := c.leader()
 			return leader
-		})
-	})
-	run("follower", func(t *testing.T) *actors {
-		t.Helper()
-		return several(t, func(c *cluster) *server {
+		})},
+		{"follower", several(func(c *cluster) *server {
 			_, follower := c.leader()
 			return follower
+		})},
+	}
+}
+
+// onEachServer runs a test on a server of each set-up.
+func onEachServer(t *testing.T, test func(*actors)) {
+	t.Helper()
+	for _, s := range setUps() {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			test(s.of(t))
 		})
-	})
+	}
 }
 
 func otherStore(t *testing.T, db *storagetest.Shared) *storagetest.SharedStore {
@@ -80,8 +87,7 @@ func otherStore(t *testing.T, db *storagetest.Shared) *storagetest.SharedStore {
 	return store
 }
 
-// remove deletes what is stored under a key, and so do not the servers: it arrives at them as
-// the write of another.
+// remove deletes what is stored under a key; it arrives at the servers as the write of another.
 func (a *actors) remove(bucket, name string) {
 	a.Helper()
 	if _, err := a.other.Transact(a.Context(), storage.Write{Key: storage.Key{Bucket: bucket, Name: name}, Expect: storage.AnyRevision}); err != nil {
