@@ -109,7 +109,7 @@ func (r *runner) run(ctx context.Context, b *testBinary, c condition, seed int64
 	cmd := exec.CommandContext(ctx, r.test2json, "-t", "-p", b.pkg.path, b.file, "-test.v=test2json", "-test.paniconexit0",
 		"-test.timeout="+r.timeout.String(), "-test.shuffle="+strconv.FormatInt(seed, 10))
 	cmd.Dir = b.pkg.dir
-	cmd.Env = append(os.Environ(), "GOMAXPROCS="+strconv.Itoa(c.Processors),
+	cmd.Env = append(cmd.Environ(), "GOMAXPROCS="+strconv.Itoa(c.Processors), // with the PWD of that folder
 		"PATH="+filepath.Join(r.goroot, "bin")+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {

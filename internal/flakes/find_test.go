@@ -27,12 +27,11 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	case len(os.Args) > 4 && os.Args[1] == "-t":
-		dir, _ := os.Getwd()
 		recorded, err := os.ReadFile(os.Args[4])
 		if err != nil {
 			panic(err)
 		}
-		fmt.Printf("%s in %s GOMAXPROCS=%s\n%s", strings.Join(os.Args[5:], " "), filepath.Base(dir), os.Getenv("GOMAXPROCS"), recorded)
+		fmt.Printf("%s in %s GOMAXPROCS=%s\n%s", strings.Join(os.Args[5:], " "), filepath.Base(os.Getenv("PWD")), os.Getenv("GOMAXPROCS"), recorded)
 		os.Exit(1)
 	}
 	os.Exit(m.Run())
