@@ -7,21 +7,24 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/wire"
+	"github.com/steer-dev/steer/internal/answers"
 )
 
 const (
 	// Answers are remembered for so long: a scraper asks every few seconds.
 	rememberAllowed = time.Minute
 	rememberDenied  = 10 * time.Second
-	// maxRemembered bounds the answers; more forget them all.
+	// maxRemembered bounds the answers that let through, and the others apart.
 	maxRemembered = 1024
 	reviewTimeout = 10 * time.Second
 )
@@ -32,25 +35,27 @@ type guard struct {
 	client client.Client
 	next   http.Handler
 	log    *slog.Logger
-
-	mu      sync.Mutex
-	answers map[question]answer
+	// answers are HTTP statuses; http.StatusOK lets through.
+	answers *answers.Cache[key, int]
 }
 
-// question is what the API server is asked: may the holder of a token use a verb on a
-// path. Only the hash of the token is kept.
-type question struct {
-	token      [sha256.Size]byte
-	verb, path string
-}
+// question is what the API server is asked: may the holder of a token use a verb on a path.
+type question struct{ token, verb, path string }
 
-type answer struct {
-	status int // http.StatusOK lets through
-	until  time.Time
+// key is the hash of a question: tokens are not kept, nor long paths.
+type key = [sha256.Size]byte
+
+func (q question) key() key {
+	h := sha256.New()
+	for _, part := range []string{q.token, q.verb, q.path} {
+		_, _ = h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part)))) // a hash never fails
+		_, _ = io.WriteString(h, part)                                        // as above
+	}
+	return key(h.Sum(nil))
 }
 
 func newGuard(c client.Client, next http.Handler, log *slog.Logger) *guard {
-	return &guard{client: c, next: next, log: log, answers: map[question]answer{}}
+	return &guard{client: c, next: next, log: log, answers: answers.New[key, int](maxRemembered)}
 }
 
 // ServeHTTP implements http.Handler.
@@ -61,17 +66,23 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "a bearer token is needed: use the token of a service account that may get the path", http.StatusUnauthorized)
 		return
 	}
-	q := question{sha256.Sum256([]byte(token)), strings.ToLower(r.Method), r.URL.Path}
-	status, known := g.recall(q)
-	if !known {
-		var err error
-		if status, err = g.ask(r.Context(), token, q); err != nil {
-			g.log.Warn("a request to the metrics server could not be judged", "path", q.path, "error", err, "advice",
-				cmp.Or(wire.Advice(err), "the service account needs create on tokenreviews.authentication.k8s.io and subjectaccessreviews.authorization.k8s.io"))
-			http.Error(w, "the API server could not be asked who you are", http.StatusInternalServerError)
-			return
+	q := question{token, strings.ToLower(r.Method), r.URL.Path}
+	status, err := g.answers.Get(r.Context(), q.key(), func(ctx context.Context) (answers.Answer[int], error) {
+		status, err := g.ask(ctx, q)
+		if status == http.StatusOK {
+			return answers.Answer[int]{Value: status, Good: true, For: rememberAllowed}, err
 		}
-		g.remember(q, status)
+		return answers.Answer[int]{Value: status, For: rememberDenied}, err
+	})
+	switch {
+	case errors.Is(err, answers.ErrBusy):
+		http.Error(w, err.Error(), http.StatusTooManyRequests)
+		return
+	case err != nil:
+		g.log.Warn("a request to the metrics server could not be judged", "path", q.path, "error", err, "advice",
+			cmp.Or(wire.Advice(err), "the service account needs create on tokenreviews.authentication.k8s.io and subjectaccessreviews.authorization.k8s.io"))
+		http.Error(w, "the API server could not be asked who you are", http.StatusInternalServerError)
+		return
 	}
 	switch status {
 	case http.StatusOK:
@@ -84,11 +95,11 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // ask asks the API server.
-func (g *guard) ask(ctx context.Context, token string, q question) (int, error) {
+func (g *guard) ask(ctx context.Context, q question) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
 	who := &tokenReview{}
-	who.Spec.Token = token
+	who.Spec.Token = q.token
 	if err := g.client.Create(ctx, who); err != nil {
 		return 0, err
 	}
@@ -107,24 +118,4 @@ func (g *guard) ask(ctx context.Context, token string, q question) (int, error) 
 		return http.StatusForbidden, nil
 	}
 	return http.StatusOK, nil
-}
-
-func (g *guard) recall(q question) (status int, known bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	a, ok := g.answers[q]
-	return a.status, ok && time.Now().Before(a.until)
-}
-
-func (g *guard) remember(q question, status int) {
-	keep := rememberDenied
-	if status == http.StatusOK {
-		keep = rememberAllowed
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if len(g.answers) >= maxRemembered {
-		clear(g.answers)
-	}
-	g.answers[q] = answer{status, time.Now().Add(keep)}
 }

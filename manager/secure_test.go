@@ -10,6 +10,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -98,6 +99,35 @@ func TestOnlyWhoTheServerAllowsMayScrape(t *testing.T) {
 		get("/metrics", "Bearer scraper")
 		if asked.Load() == before {
 			t.Error("an answer is remembered for ever")
+		}
+	})
+}
+
+// TestInventedTokensTakeNoPlaceOfGoodOnes asks with more tokens than answers are remembered.
+func TestInventedTokensTakeNoPlaceOfGoodOnes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int32
+		page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "data") })
+		g := newGuard(reviewer(&asked), page, slog.New(slog.DiscardHandler))
+		get := func(token string) int {
+			r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+			r.Header.Set("Authorization", "Bearer "+token)
+			w := httptest.NewRecorder()
+			g.ServeHTTP(w, r)
+			return w.Code
+		}
+		if code := get("scraper"); code != http.StatusOK {
+			t.Fatal(code)
+		}
+		for i := range 2 * maxRemembered {
+			if code := get(fmt.Sprint("invented-", i)); code != http.StatusUnauthorized {
+				t.Fatal(code)
+			}
+		}
+		before := asked.Load()
+		if code := get("scraper"); code != http.StatusOK || asked.Load() != before {
+			t.Errorf("%d; asked %d times more, want none", code, asked.Load()-before)
 		}
 	})
 }

@@ -98,7 +98,7 @@ func newServer(h http.Handler, log *slog.Logger) *http.Server {
 		Handler:           h,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       90 * time.Second,
-		MaxHeaderBytes:    1 << 20,
+		MaxHeaderBytes:    64 << 10,                                          // a token has at most 32 KiB
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug), // failed handshakes and their like
 	}
 }

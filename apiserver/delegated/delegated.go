@@ -5,6 +5,7 @@ package delegated
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
@@ -24,6 +25,7 @@ import (
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/internal/cluster"
+	"github.com/steer-dev/steer/internal/answers"
 )
 
 // Options of a [Delegation]. Only Config is required.
@@ -41,15 +43,18 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// kept bounds how many answers of each kind are remembered.
+// key is the hash of a question: tokens are not kept.
+type key = [sha256.Size]byte
+
+// kept bounds how many answers of each kind are remembered, good ones and others apart.
 const kept = 10_000
 
 // Delegation authenticates and authorizes by a cluster. It is safe for concurrent use.
 type Delegation struct {
 	options   Options
 	client    *cluster.Client
-	tokens    *cache[*authenticationv1.TokenReviewStatus]
-	decisions *cache[*authorizationv1.SubjectAccessReviewStatus]
+	tokens    *answers.Cache[key, *authenticationv1.TokenReviewStatus]
+	decisions *answers.Cache[key, *authorizationv1.SubjectAccessReviewStatus]
 	trust     atomic.Pointer[trust]
 }
 
@@ -75,7 +80,7 @@ func New(o Options) (*Delegation, error) {
 	}
 	return &Delegation{
 		options: o, client: c,
-		tokens: newCache[*authenticationv1.TokenReviewStatus](kept), decisions: newCache[*authorizationv1.SubjectAccessReviewStatus](kept),
+		tokens: answers.New[key, *authenticationv1.TokenReviewStatus](kept), decisions: answers.New[key, *authorizationv1.SubjectAccessReviewStatus](kept),
 	}, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -39,10 +40,21 @@ type cluster struct {
 	fail, code int
 	config     map[string]string
 	delay      time.Duration
+	// underway counts the requests, most how many there were at once.
+	underway, most int
 }
 
 // RoundTrip implements [http.RoundTripper].
 func (c *cluster) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.mu.Lock()
+	c.underway++
+	c.most = max(c.most, c.underway)
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.underway--
+	}()
 	if c.delay > 0 {
 		select {
 		case <-time.After(c.delay):
@@ -158,6 +170,62 @@ func TestDelegationReviewsATokenOnce(t *testing.T) {
 		}
 		if user, err := d.Authenticate(httptest.NewRequest(http.MethodGet, "/", nil)); err != nil || user.Name != auth.Anonymous {
 			t.Errorf("without credentials: %v, %v", user, err)
+		}
+	})
+}
+
+// TestDelegationBoundsReviewsOfInventedTokens floods it while a token is reviewed, and while
+// it has to be reviewed again.
+func TestDelegationBoundsReviewsOfInventedTokens(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{delay: time.Second}
+		d := newDelegation(t, c)
+		if err := d.Load(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		good := func() {
+			all.Go(func() {
+				began := time.Now()
+				if user, err := d.Authenticate(bearer("good")); err != nil || user.Name != "jane" || time.Since(began) > time.Second {
+					t.Errorf("%v, %v after %s", user, err, time.Since(began))
+				}
+			})
+		}
+		flood := func(turn string) {
+			for i := range 11_000 {
+				all.Go(func() {
+					if user, err := d.Authenticate(bearer(fmt.Sprint(turn, i))); err == nil {
+						t.Errorf("an invented token is of %v", user)
+					}
+				})
+			}
+		}
+		for _, turn := range []string{"first-", "second-"} {
+			good()
+			synctest.Wait()
+			flood(turn)
+			synctest.Wait()
+			good()
+			all.Wait()
+			time.Sleep(20 * time.Second)
+		}
+		flood("third-")
+		synctest.Wait()
+		good() // it is reviewed again, beside the flood
+		all.Wait()
+		reviews := 0
+		c.mu.Lock()
+		for _, spec := range c.tokens {
+			if spec.Token == "good" {
+				reviews++
+			}
+		}
+		all3, most := len(c.tokens), c.most
+		c.mu.Unlock()
+		if reviews != 3 || most > 64 {
+			t.Errorf("%d reviews of the good token, want 3; %d at once; %d in all", reviews, most, all3)
 		}
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -19,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/internal/answers"
 )
 
 // AuthenticateToken implements [auth.TokenAuthenticator] with TokenReviews.
@@ -27,16 +27,17 @@ func (d *Delegation) AuthenticateToken(ctx context.Context, token string, audien
 	if err != nil {
 		return nil, nil, err
 	}
-	status, err := d.tokens.get(ctx, sha256.Sum256(question), func(ctx context.Context) (*authenticationv1.TokenReviewStatus, time.Duration, error) {
+	status, err := d.tokens.Get(ctx, sha256.Sum256(question), func(ctx context.Context) (answers.Answer[*authenticationv1.TokenReviewStatus], error) {
+		var none answers.Answer[*authenticationv1.TokenReviewStatus]
 		review := &authenticationv1.TokenReview{
 			TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "TokenReview"},
 			Spec:     authenticationv1.TokenReviewSpec{Token: token, Audiences: audiences},
 		}
 		var answer authenticationv1.TokenReview
 		if err := d.client.Post(ctx, "/apis/authentication.k8s.io/v1/tokenreviews", review, &answer); err != nil {
-			return nil, 0, fmt.Errorf("delegated: review a token: %w", err)
+			return none, fmt.Errorf("delegated: review a token: %w", err)
 		}
-		return &answer.Status, d.options.TokenTTL, nil
+		return answers.Answer[*authenticationv1.TokenReviewStatus]{Value: &answer.Status, Good: answer.Status.Authenticated, For: d.options.TokenTTL}, nil
 	})
 	if err != nil || !status.Authenticated {
 		return nil, nil, err
@@ -66,18 +67,20 @@ func (z authorizer) Authorize(ctx context.Context, a *auth.Attributes) (auth.Dec
 	if err != nil {
 		return auth.NoOpinion, "", err
 	}
-	status, err := d.decisions.get(ctx, sha256.Sum256(question), func(ctx context.Context) (*authorizationv1.SubjectAccessReviewStatus, time.Duration, error) {
+	status, err := d.decisions.Get(ctx, sha256.Sum256(question), func(ctx context.Context) (answers.Answer[*authorizationv1.SubjectAccessReviewStatus], error) {
+		var none answers.Answer[*authorizationv1.SubjectAccessReviewStatus]
 		review := &authorizationv1.SubjectAccessReview{
 			TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SubjectAccessReview"}, Spec: spec,
 		}
 		var answer authorizationv1.SubjectAccessReview
 		if err := d.client.Post(ctx, "/apis/authorization.k8s.io/v1/subjectaccessreviews", review, &answer); err != nil {
-			return nil, 0, fmt.Errorf("delegated: review the access of %q: %w", a.User.Name, err)
+			return none, fmt.Errorf("delegated: review the access of %q: %w", a.User.Name, err)
 		}
+		valid := d.options.DeniedTTL
 		if answer.Status.Allowed {
-			return &answer.Status, d.options.AllowedTTL, nil
+			valid = d.options.AllowedTTL
 		}
-		return &answer.Status, d.options.DeniedTTL, nil
+		return answers.Answer[*authorizationv1.SubjectAccessReviewStatus]{Value: &answer.Status, Good: answer.Status.Allowed, For: valid}, nil
 	})
 	switch {
 	case err != nil:
