@@ -332,7 +332,7 @@ func TestFlightRecorderShowsWhoAskedAndTheVerdict(t *testing.T) {
 	recorder := trace.NewRecorder(trace.Options{})
 	w := newWeb(t, func(o *webhook.Options) { o.Trace = recorder })
 	err := webhook.AddHandler(w, "/h", webhook.HandlerFunc(func(ctx context.Context, r *webhook.Request) webhook.Response {
-		if trace.FromContext(ctx).ID() == 0 {
+		if trace.FromContext(ctx).ID() == (trace.ID{}) {
 			t.Error("the context has no record")
 		}
 		if r.Operation == admissionv1.Update {

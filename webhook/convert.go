@@ -38,8 +38,9 @@ type conversionResponse struct {
 // names the first that cannot be converted.
 func (s *Server) serveConversion(w http.ResponseWriter, r *http.Request) {
 	var review conversionReview
-	err := read(w, r, maxConversion, &review)
+	give, err := s.conversions.read(w, r, &review)
 	if err == nil {
+		defer give()
 		err = expect(review.TypeMeta, "apiextensions.k8s.io/v1", "ConversionReview")
 	}
 	if err == nil && review.Request == nil {

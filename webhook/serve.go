@@ -17,8 +17,10 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/codec"
 	"github.com/steer-dev/steer/trace"
 	"github.com/steer-dev/steer/webhook/internal/jsonpatch"
@@ -84,6 +86,9 @@ func (w *statusWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
+// Unwrap is for [http.ResponseController].
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
 // requestError is an HTTP answer to a request that is no review.
 type requestError struct {
 	status  int
@@ -93,22 +98,63 @@ type requestError struct {
 // Error implements error.
 func (e *requestError) Error() string { return e.message }
 
-// read reads a review from the body of a request.
-func read(w http.ResponseWriter, r *http.Request, most int64, review any) error {
+// bounds of the reviews of one kind.
+type bounds struct {
+	most     int64         // bytes of a body
+	within   time.Duration // that a client may take to send it
+	underWay *budget
+}
+
+// read reads a review from the body of a request. Its bytes count as under way until give is
+// called, once it has been answered.
+func (b bounds) read(w http.ResponseWriter, r *http.Request, review any) (give func(), err error) {
+	if err := acceptable(r); err != nil {
+		return nil, err
+	}
+	size := r.ContentLength
+	switch {
+	case size > b.most:
+		return nil, b.tooLarge()
+	case size < 0:
+		size = b.most
+	}
+	if give, err = b.underWay.take(r.Context(), clientOf(r), size); err != nil {
+		return nil, err
+	}
+	// It is for the body alone: net/http ends it with that. A request in process, whose body is
+	// there already, has none.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(b.within))
+	if err := b.decode(w, r, review); err != nil {
+		give()
+		return nil, err
+	}
+	return give, nil
+}
+
+func (b bounds) tooLarge() error {
+	return &requestError{http.StatusRequestEntityTooLarge, fmt.Sprintf("the review has more than %d bytes", b.most)}
+}
+
+// acceptable refuses what is no review.
+func acceptable(r *http.Request) error {
 	if r.Method != http.MethodPost {
 		return &requestError{http.StatusMethodNotAllowed, "webhooks are called by POST, by an API server"}
 	}
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
 		return &requestError{http.StatusUnsupportedMediaType, fmt.Sprintf("the content type is %q, and should be application/json", r.Header.Get("Content-Type"))}
 	}
+	return nil
+}
+
+func (b bounds) decode(w http.ResponseWriter, r *http.Request, review any) error {
 	var body bytes.Buffer
-	if n := r.ContentLength; n > 0 && n <= most {
+	if n := r.ContentLength; n > 0 {
 		body.Grow(int(min(n, 1<<20)) + bytes.MinRead) // more once it has come
 	}
-	if _, err := io.Copy(&body, http.MaxBytesReader(w, r.Body, most)); err != nil {
+	if _, err := io.Copy(&body, http.MaxBytesReader(w, r.Body, b.most)); err != nil {
 		var large *http.MaxBytesError
 		if errors.As(err, &large) {
-			return &requestError{http.StatusRequestEntityTooLarge, fmt.Sprintf("the review has more than %d bytes", most)}
+			return b.tooLarge()
 		}
 		return &requestError{http.StatusBadRequest, fmt.Sprintf("read the review: %v", err)}
 	}
@@ -156,8 +202,9 @@ type admission struct {
 // ServeHTTP implements http.Handler.
 func (a admission) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var review admissionv1.AdmissionReview
-	err := read(w, r, maxAdmission, &review)
+	give, err := a.admissions.read(w, r, &review)
 	if err == nil {
+		defer give()
 		err = expect(review.TypeMeta, "admission.k8s.io/v1", "AdmissionReview")
 	}
 	if err == nil && review.Request == nil {
@@ -191,6 +238,9 @@ func (a admission) respond(ctx context.Context, r *Request) Response {
 	var record trace.Active
 	a.opts.Trace.Begin(&record, trace.Start{Controller: a.path, Object: object, Request: describe(r, object), Began: began})
 	ctx = trace.NewContext(NewContext(ctx, r), &record)
+	if a.opts.Trace != nil {
+		ctx = client.WithObserver(ctx, func(_ context.Context, call *client.Call) { note(&record, call) })
+	}
 	if a.opts.Context != nil {
 		ctx = a.opts.Context(ctx)
 	}
@@ -217,6 +267,27 @@ func (a admission) respond(ctx context.Context, r *Request) Response {
 	}
 	record.End(end)
 	return response
+}
+
+// note records a call of the handler to the API server or the cache, as the records of
+// reconciles have theirs.
+func note(record *trace.Active, call *client.Call) {
+	var verb trace.Verb
+	if verb.UnmarshalText([]byte(call.Verb)) != nil { // a watch
+		return
+	}
+	access := trace.Access{
+		Verb:        verb,
+		Object:      trace.Object{Group: call.GVK.Group, Kind: call.GVK.Kind, Namespace: call.Key.Namespace, Name: call.Key.Name},
+		Subresource: call.SubResource, Revision: call.ResourceVersion, Items: call.Items, Cached: call.Origin != client.OriginServer,
+	}
+	switch {
+	case verb.Reads() && apierrors.IsNotFound(call.Err):
+		access.Absent = true
+	case call.Err != nil:
+		access.Error = call.Err.Error()
+	}
+	record.Note(access)
 }
 
 // call calls the handler; a panic denies the request.

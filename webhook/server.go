@@ -92,6 +92,8 @@ var ErrStarted = errors.New("webhook: the server has been started before, and is
 type Server struct {
 	opts    Options
 	started atomic.Bool
+	// admissions and conversions bound the reviews.
+	admissions, conversions bounds
 
 	mu        sync.Mutex
 	handlers  map[string]http.Handler
@@ -111,7 +113,11 @@ func New(o Options) *Server {
 		o.Authority.Configurations = []string{"mutating-webhook-configuration", "validating-webhook-configuration"}
 	}
 	o.Log = cmp.Or(o.Log, slog.Default())
-	return &Server{opts: o, handlers: map[string]http.Handler{}, converter: conversion.NewConverter(o.Scheme)}
+	return &Server{
+		opts: o, handlers: map[string]http.Handler{}, converter: conversion.NewConverter(o.Scheme),
+		admissions:  bounds{maxAdmission, bodyTimeout, newBudget(admissionBytes, admissionShare)},
+		conversions: bounds{maxConversion, listTimeout, newBudget(conversionBytes, conversionBytes)},
+	}
 }
 
 // handle serves a handler at a path.
