@@ -3,7 +3,13 @@
 
 package manager
 
-import "context"
+import (
+	"context"
+	"net/http"
+)
+
+// Scraped is what the metrics server of m answers with.
+func Scraped(m *Manager) http.Handler { return m.servers.metricsServer(m).Handler }
 
 // Elect takes part in the election of m until ctx ends, and calls elected when the
 // lease is won. It is what Start does, without runnables.

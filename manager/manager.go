@@ -39,7 +39,8 @@ import (
 // methods are safe for concurrent use.
 type Manager struct {
 	opts     Options
-	http     *http.Client  // what all requests are sent with
+	http     *http.Client  // what all requests are sent with, but for
+	electing *http.Client  // those of the election; nil without one
 	direct   client.Client // fenced
 	cached   client.Client
 	cache    *cache.Cache
@@ -91,6 +92,13 @@ func New(cfg *rest.Config, opts Options) (*Manager, error) {
 		HTTPClient: shared, Scheme: own, FieldOwner: cmp.Or(opts.FieldOwner, opts.Name),
 		OnAttempt: m.metrics.Attempt, Log: opts.Log,
 	}
+	var alone client.Client
+	if opts.Election.Enabled {
+		if alone, err = m.electionClient(cfg, live); err != nil {
+			return nil, err
+		}
+		live.Mapper = alone.Mapper() // one discovery for all
+	}
 	unfenced, err := client.New(cfg, live)
 	if err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
@@ -98,7 +106,7 @@ func New(cfg *rest.Config, opts Options) (*Manager, error) {
 	live.Scheme, live.Mapper = opts.Scheme, unfenced.Mapper()
 	m.events = newRecorder(unfenced, opts.Scheme, opts.Name, opts.Instance, opts.Log)
 	if opts.Election.Enabled {
-		m.elector = newElector(unfenced, opts, m.metrics, m.events)
+		m.elector = newElector(alone, opts, m.metrics, m.events)
 		// Checked before a call, so that a refusal is no request; and again at the
 		// wire, since calls are repeated and take their time.
 		live.BeforeWrite = m.admit
@@ -122,6 +130,23 @@ func New(cfg *rest.Config, opts Options) (*Manager, error) {
 		return nil, err
 	}
 	return m, m.prepareServers(unfenced)
+}
+
+// electionClient returns a client for the lease alone: with connections of its own, and without
+// the limits of QPS and Burst, so that nothing else which the process sends delays a renewal.
+func (m *Manager) electionClient(cfg *rest.Config, o client.Options) (client.Client, error) {
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS, cfg.Burst, cfg.RateLimiter = 0, 0, nil
+	var err error
+	if m.electing, err = m.metrics.HTTPClient(cfg); err != nil {
+		return nil, fmt.Errorf("manager: HTTP client of the election: %w", err)
+	}
+	o.HTTPClient = m.electing
+	c, err := client.New(cfg, o)
+	if err != nil {
+		return nil, fmt.Errorf("manager: %w", err)
+	}
+	return c, nil
 }
 
 // addOwnChecks adds the checks of what every manager has.
