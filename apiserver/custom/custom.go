@@ -104,14 +104,13 @@ func Last(crd *v1.CustomResourceDefinition) bool {
 	return apihelpers.IsCRDConditionTrue(crd, v1.Terminating) && !servesAny(crd)
 }
 
-// versionsByPreference returns the indexes of the versions that are served or
-// stored, the most stable and newest one first.
+// versionsByPreference returns the indexes of the versions, the most stable and newest one
+// first. Objects may be stored in any, also in one that is neither served nor the storage
+// version any more.
 func versionsByPreference(crd *v1.CustomResourceDefinition) []int {
-	var out []int
-	for i, v := range crd.Spec.Versions {
-		if v.Served || v.Storage {
-			out = append(out, i)
-		}
+	out := make([]int, len(crd.Spec.Versions))
+	for i := range out {
+		out[i] = i
 	}
 	slices.SortStableFunc(out, func(a, b int) int {
 		return apiversion.CompareKubeAwareVersionStrings(crd.Spec.Versions[b].Name, crd.Spec.Versions[a].Name)
