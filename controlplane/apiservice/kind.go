@@ -30,7 +30,7 @@ type service = *v1.APIService
 var shared = sync.OnceValue(func() *resource.Resource {
 	k := kind.Of[v1.APIService, service]{
 		Group: group, Version: "v1", Plural: plural, Cluster: true, Categories: []string{"api-extensions"}, Status: true,
-		Metadata: kind.Metadata{RepeatCreationErrors: true, AnyFinalizer: true},
+		Metadata: kind.Metadata{RepeatCreationErrors: true, AnyFinalizer: true, KeepMetadataInStatus: true},
 		Defaults: func(s service) {
 			if s.Spec.Service != nil {
 				kind.Fill(&s.Spec.Service.Port, int32(443))
@@ -43,11 +43,8 @@ var shared = sync.OnceValue(func() *resource.Resource {
 		},
 		Validate:       func(s, _ service) field.ErrorList { return validate(s) },
 		ValidateStatus: func(s, _ service) field.ErrorList { return validateStatus(s) },
-		PrepareStatus: func(_ context.Context, s, old service) {
-			s.Labels, s.Annotations, s.Finalizers, s.OwnerReferences = old.Labels, old.Annotations, old.Finalizers, old.OwnerReferences
-		},
-		Columns: columns(),
-		Row:     row,
+		Columns:        columns(),
+		Row:            row,
 	}
 	r := k.Resource()
 	r.NameRule = func(string, bool) []string { return nil } // its own rule needs the whole object

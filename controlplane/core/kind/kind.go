@@ -115,6 +115,9 @@ type Metadata struct {
 	// KeepMetadataInStatus reports that writes of the status leave labels, annotations,
 	// finalizers, owners and the time of deletion as they are.
 	KeepMetadataInStatus bool
+	// KeepInStatus are single members of metadata that they leave as they are: of "labels",
+	// "ownerReferences" and "deletionTimestamp".
+	KeepInStatus []string
 	// AnyFinalizer admits finalizers without a domain which are not those of Kubernetes.
 	AnyFinalizer bool
 }
@@ -280,6 +283,11 @@ func (k Of[T, P]) ownership(gvk schema.GroupVersionKind, subresource, reset stri
 			}
 			if subresource == "status" && k.Metadata.KeepMetadataInStatus {
 				set.Insert(fieldpath.MakePathOrDie("metadata"))
+			}
+			if subresource == "status" {
+				for _, name := range k.Metadata.KeepInStatus {
+					set.Insert(fieldpath.MakePathOrDie("metadata", name))
+				}
 			}
 			e.Resets[gv.String()] = set
 		}

@@ -116,6 +116,16 @@ func (s statusStrategy[T, P]) Prepare(ctx context.Context, obj, old resource.Obj
 		}
 	}
 	obj.SetGeneration(old.GetGeneration())
+	for _, name := range s.kind.Metadata.KeepInStatus {
+		switch name {
+		case "labels":
+			obj.SetLabels(old.GetLabels())
+		case "ownerReferences":
+			obj.SetOwnerReferences(old.GetOwnerReferences())
+		case "deletionTimestamp":
+			obj.SetDeletionTimestamp(old.GetDeletionTimestamp())
+		}
+	}
 	if s.kind.Metadata.KeepMetadataInStatus {
 		obj.SetLabels(old.GetLabels())
 		obj.SetAnnotations(old.GetAnnotations())

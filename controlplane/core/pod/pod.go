@@ -31,7 +31,7 @@ func Resources() []*resource.Resource {
 	return []*resource.Resource{
 		kind.Of[corev1.Pod, pod]{
 			Version: "v1", Plural: "pods", Short: []string{"po"}, Categories: []string{"all"}, Family: podspec.Family(),
-			Metadata: kind.Metadata{RepeatCreationErrors: true},
+			Metadata: kind.Metadata{RepeatCreationErrors: true, KeepInStatus: []string{"deletionTimestamp", "ownerReferences"}},
 			Status:   true, Generations: true, Unconditional: true,
 			Defaults: defaultPod,
 			InitialStatus: func(p pod) {

@@ -26,7 +26,6 @@ func defaultAddresses(s *corev1.PodStatus) {
 // drops what features that are off by default would show. Old kubelets do not know owners
 // well enough to be let near them.
 func prepareStatus(ctx context.Context, p, old *corev1.Pod) {
-	p.OwnerReferences = old.OwnerReferences
 	now, before := &p.Status, &old.Status
 	if now.QOSClass == "" {
 		now.QOSClass = before.QOSClass

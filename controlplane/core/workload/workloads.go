@@ -49,11 +49,11 @@ func workloadKinds() []*resource.Resource {
 			Status: true, Generations: true, Unconditional: true,
 			Defaults: defaultDeployment,
 			Validate: validateDeployment, ValidateStatus: validateDeploymentStatus,
-			PrepareStatus: func(_ context.Context, d, old deployment) { d.Labels = old.Labels },
-			Prepare:       func(_ context.Context, o, _ deployment) { podspec.PrepareTemplate(&o.Spec.Template) },
-			Warnings:      func(o, old deployment) []string { return templateWarnings(o, old, &o.Spec.Template) },
-			Subresources:  scalable("apps", scaling[*appsv1.Deployment]{deploymentScale}),
-			Columns:       kind.Columns("Name", "Ready", "Up-to-date", "Available", "Age", "Containers*", "Images*", "Selector*"),
+			Metadata:     kind.Metadata{KeepInStatus: []string{"labels"}},
+			Prepare:      func(_ context.Context, o, _ deployment) { podspec.PrepareTemplate(&o.Spec.Template) },
+			Warnings:     func(o, old deployment) []string { return templateWarnings(o, old, &o.Spec.Template) },
+			Subresources: scalable("apps", scaling[*appsv1.Deployment]{deploymentScale}),
+			Columns:      kind.Columns("Name", "Ready", "Up-to-date", "Available", "Age", "Containers*", "Images*", "Selector*"),
 			Row: func(d deployment) []any {
 				names, images := kind.ContainerText(d.Spec.Template.Spec.Containers)
 				selector := ""
