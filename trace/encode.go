@@ -135,29 +135,29 @@ func (r *decoder) object() Object {
 }
 
 // decode reads a record of the recorder.
-func (recorder *Recorder) decode(b []byte) Record {
-	r := decoder{b}
+func (r *Recorder) decode(b []byte) Record {
+	d := decoder{b}
 	rec := Record{
-		ID:         ID{Recorder: recorder.id, Number: r.uint()},
-		Controller: r.string(),
-		Object:     r.object(),
-		Request:    r.string(),
-		Began:      time.Unix(0, int64(r.uint())),
-		Waited:     time.Duration(r.uint()),
-		Retries:    int(r.uint()),
-		Adds:       int(r.uint()),
+		ID:         ID{Recorder: r.id, Number: d.uint()},
+		Controller: d.string(),
+		Object:     d.object(),
+		Request:    d.string(),
+		Began:      time.Unix(0, int64(d.uint())),
+		Waited:     time.Duration(d.uint()),
+		Retries:    int(d.uint()),
+		Adds:       int(d.uint()),
 	}
 	if rec.Adds > 0 {
-		rec.Causes = make([]Cause, r.uint())
+		rec.Causes = make([]Cause, d.uint())
 		for i := range rec.Causes {
-			rec.Causes[i] = Cause{Type: CauseType(r.byte()), Object: r.object(), Revision: r.string(), Changed: r.string(), Count: int(r.uint())}
+			rec.Causes[i] = Cause{Type: CauseType(d.byte()), Object: d.object(), Revision: d.string(), Changed: d.string(), Count: int(d.uint())}
 		}
 	}
-	for r.byte() == tagAccess {
-		verb, flags := Verb(r.byte()), r.byte()
+	for d.byte() == tagAccess {
+		verb, flags := Verb(d.byte()), d.byte()
 		a := Access{
-			Verb: verb, Cached: flags&flagCached != 0, Absent: flags&flagAbsent != 0, Object: r.object(), Subresource: r.string(),
-			Revision: r.string(), Items: int(r.uint()), Changed: r.string(), Error: r.string(),
+			Verb: verb, Cached: flags&flagCached != 0, Absent: flags&flagAbsent != 0, Object: d.object(), Subresource: d.string(),
+			Revision: d.string(), Items: int(d.uint()), Changed: d.string(), Error: d.string(),
 		}
 		if a.Verb.Reads() {
 			rec.Reads = append(rec.Reads, a)
@@ -165,10 +165,10 @@ func (recorder *Recorder) decode(b []byte) Record {
 			rec.Writes = append(rec.Writes, a)
 		}
 	}
-	rec.Outcome = Outcome(r.byte())
-	rec.Took = time.Duration(r.uint())
-	rec.After = time.Duration(r.uint())
-	rec.Omitted = int(r.uint())
-	rec.Error = r.string()
+	rec.Outcome = Outcome(d.byte())
+	rec.Took = time.Duration(d.uint())
+	rec.After = time.Duration(d.uint())
+	rec.Omitted = int(d.uint())
+	rec.Error = d.string()
 	return rec
 }

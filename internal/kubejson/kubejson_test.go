@@ -83,7 +83,7 @@ func TestUnmarshalIsThatOfTheLibraryForUnusualTypes(t *testing.T) {
 		},
 		func() any {
 			return &struct {
-				Inner `json:",string"`
+				Inner `json:",string"` //nolint:staticcheck // a mistake that types have
 			}{}
 		},
 		func() any { return &struct{ *Inner }{} },
