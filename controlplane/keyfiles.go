@@ -45,7 +45,21 @@ func keyFiles() []string {
 // beside its key is signed again, so that what was issued before stays good. Files
 // that are damaged are refused, and so are certificates of other programs whose keys are
 // missing. Private files have mode 0600, the directory 0700.
-func OpenKeys(dir string) (*Keys, error) {
+func OpenKeys(dir string) (*Keys, error) { return openKeys(dir, true) }
+
+// errNoKeys: new keys would be other ones than the cluster's.
+var errNoKeys = errors.New("controlplane: the store has the objects of a cluster, and this server lacks keys of it: copy the folder pki of one of its servers, or name a folder that has them with --cert-dir")
+
+// openKeys makes no private key unless that is allowed.
+func openKeys(dir string, create bool) (*Keys, error) {
+	for _, name := range keyFiles() {
+		if create || filepath.Ext(name) != keySuffix {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(dir, name)); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%w (%s)", errNoKeys, filepath.Join(dir, name))
+		}
+	}
 	if err := durable.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("controlplane: make the directory for the keys: %w", err)
 	}

@@ -18,9 +18,11 @@ import (
 	"math/big"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/steer-dev/steer/controlplane/certificates"
+	"github.com/steer-dev/steer/controlplane/leadership"
 	"github.com/steer-dev/steer/controlplane/serviceaccount"
 )
 
@@ -138,6 +140,21 @@ func (k *Keys) completed() (*Keys, error) {
 		}
 	}
 	return &whole, nil
+}
+
+// fingerprints returns those of the public keys, by the names of their files.
+func (k *Keys) fingerprints() (leadership.Fingerprints, error) {
+	out := leadership.Fingerprints{}
+	for name, signer := range map[string]crypto.Signer{
+		caFiles: k.Signer, frontProxyFiles: k.FrontProxy.Signer, peerFiles: k.Peer.Signer, strings.TrimSuffix(accountKeyFile, keySuffix): k.Accounts.Signer,
+	} {
+		der, err := x509.MarshalPKIXPublicKey(signer.Public())
+		if err != nil {
+			return nil, fmt.Errorf("controlplane: the key of %s: %w", name, err)
+		}
+		out[name] = fmt.Sprintf("sha256:%x", sha256.Sum256(der))
+	}
+	return out, nil
 }
 
 // testKeysName is the common name that gives the test keys away.

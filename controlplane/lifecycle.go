@@ -52,9 +52,6 @@ func (p *Plane) Start(ctx context.Context) error {
 	defer cancel()
 	defer context.AfterFunc(p.ends, cancel)()
 	err := p.several.AwaitPrepared(ctx)
-	if err == nil {
-		err = p.several.CheckKeys(ctx)
-	}
 	p.several.Ask(ctx)
 	if p.ends.Err() != nil {
 		return ErrStopped

@@ -95,8 +95,11 @@ func (o Options) withDefaults() Options {
 // plane's own authority. The zero value knows the ServiceAccounts; all other
 // users are system:anonymous.
 type Authentication struct {
-	// Keys are the plane's secrets. nil: those in DataDir, or new ones.
+	// Keys are the plane's secrets. nil: those in KeyDir, or new ones.
 	Keys *Keys
+	// KeyDir is the folder of the plane's secrets; see [OpenKeys]. Where the store is that of a
+	// cluster which has its keys, none are made. Empty: pki in DataDir.
+	KeyDir string
 	// Tokens are bearer tokens that the listener accepts, with their users.
 	Tokens auth.Tokens
 	// Issuers of the tokens of ServiceAccounts: new ones are of the first, those

@@ -117,14 +117,21 @@ func build(p *Plane) (*Plane, error) {
 }
 
 // openKeys returns what finds the plane's keys, once they are needed.
-func (o *Options) openKeys() func() (*Keys, error) {
-	given, dir := o.Authentication.Keys, o.DataDir
+func (p *Plane) openKeys() func() (*Keys, error) {
+	given, dir := p.options.Authentication.Keys, p.options.Authentication.KeyDir
+	if dir == "" && p.options.DataDir != "" {
+		dir = filepath.Join(p.options.DataDir, "pki")
+	}
 	return sync.OnceValues(func() (*Keys, error) {
+		shared, _ := p.store.(storage.Elector)
+		prepared := shared != nil && leadership.IsPrepared(shared)
 		switch {
 		case given != nil:
 			return given.completed()
 		case dir != "":
-			return OpenKeys(filepath.Join(dir, "pki"))
+			return openKeys(dir, !prepared)
+		case prepared:
+			return nil, fmt.Errorf("%w: name the folder of the keys", errNoKeys)
 		}
 		return NewKeys()
 	})
@@ -183,7 +190,7 @@ func (p *Plane) declare() (part.List, *authenticator, error) {
 	o := &p.options
 	p.upkeep = part.NewUpkeep(o.Log)
 	if p.keys == nil {
-		p.keys = o.openKeys()
+		p.keys = p.openKeys()
 	}
 	roles := rbac.New(p.store)
 	if p.authorizer = o.Authorizer; p.authorizer == nil {

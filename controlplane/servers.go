@@ -33,6 +33,13 @@ func (p *Plane) share() {
 			}
 			return keys.Peer.Certificate, nil
 		},
+		Keys: func() (leadership.Fingerprints, error) {
+			keys, err := p.keys()
+			if err != nil {
+				return nil, err
+			}
+			return keys.fingerprints()
+		},
 		Certificate: (&clientCertificate{keys: p.keys, issue: forServers}).get,
 		Load:        p.list.Load, Follows: p.list.Follows(),
 		TakeOver: p.takeOver, Lead: p.govern,

@@ -21,6 +21,9 @@
 // Servers of another version of this protocol execute nothing for each other: the answer is
 // 503 and names both versions.
 //
+// Servers with other keys than the cluster's do nothing: neither is a request executed or
+// answered, nor does such a server lead. The store has the fingerprints of the cluster's keys.
+//
 // A server campaigns again only when every request of its earlier term has ended.
 package leadership
 
@@ -75,6 +78,8 @@ type Options struct {
 	Authority func() (*x509.Certificate, error)
 	// Certificate is that of this server, for [ServerName], as server and as client.
 	Certificate func() (*tls.Certificate, error)
+	// Keys returns the fingerprints of the keys that all servers of the store must have.
+	Keys func() (Fingerprints, error)
 	// Load has the process serve what its store says; it runs after writes to the buckets
 	// in Follows.
 	Load    func(ctx context.Context) error
@@ -100,6 +105,8 @@ type Server struct {
 	protocol  string // that of this program
 	transport *http.Transport
 	verified  func() (*auth.Certificates, error)
+	// fingerprints of this server, as they are stored.
+	fingerprints func() ([]byte, error)
 
 	loading sync.Mutex
 	// loaded is the newest write of what the server follows that it has loaded. It may be 0
@@ -116,9 +123,6 @@ type Server struct {
 	// changed is closed when phase changes, or the last request under way has ended.
 	changed chan struct{}
 }
-
-// ErrOtherKeys: the servers of a store have different keys, and believe one another nothing.
-var ErrOtherKeys = errors.New("the server that leads has other keys: all servers of a store need the same ones, so copy the folder pki of a server to the others, or name one folder for all with --cert-dir")
 
 // phase is what a server does with requests that change something.
 type phase int
@@ -138,6 +142,13 @@ func New(o Options) *Server {
 			return nil, err
 		}
 		return auth.NewCertificates(authority), nil
+	})
+	s.fingerprints = sync.OnceValues(func() ([]byte, error) {
+		keys, err := o.Keys()
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(keys)
 	})
 	s.transport = s.newTransport()
 	return s

@@ -16,8 +16,11 @@ import (
 func preparedKey() storage.Key { return storage.Key{Bucket: "steer.dev/servers", Name: "prepared"} }
 
 // CatchUp implements [apiserver.Leadership]: it loads what the store says, unless that is
-// loaded.
+// loaded. It fails with [ErrOtherKeys] where this server is none of the cluster.
 func (s *Server) CatchUp(ctx context.Context) error {
+	if err := s.CheckKeys(); err != nil {
+		return err
+	}
 	at := s.options.Store.LastModified(s.options.Follows...)
 	s.loading.Lock()
 	defer s.loading.Unlock()
@@ -54,6 +57,9 @@ func (s *Server) keepUp(ctx context.Context) {
 // takeOver prepares the server to execute requests.
 func (s *Server) takeOver(ctx context.Context) error {
 	if err := s.CatchUp(ctx); err != nil {
+		return err
+	}
+	if err := s.noteKeys(ctx); err != nil {
 		return err
 	}
 	if err := s.options.TakeOver(ctx); err != nil {

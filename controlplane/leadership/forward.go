@@ -182,25 +182,6 @@ func copyHeader(to, from http.Header) {
 	}
 }
 
-// CheckKeys fails with [ErrOtherKeys] if the server that leads shows a certificate of another
-// authority. One that is not reached at the moment is no error.
-func (s *Server) CheckKeys(ctx context.Context) error {
-	leader, _ := s.options.Store.Leader()
-	if leader.Term == 0 || leader.Identity == s.options.Identity || leader.Address == "" {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
-	defer cancel()
-	conn, err := s.connect(ctx, "tcp", leader.Address)
-	if err == nil {
-		return conn.Close()
-	}
-	if _, other := errors.AsType[*tls.CertificateVerificationError](err); other {
-		return fmt.Errorf("leadership: %s: %w", leader.Address, ErrOtherKeys)
-	}
-	return nil
-}
-
 // connectTimeout bounds an attempt to connect to another server.
 const connectTimeout = 5 * time.Second
 

@@ -84,6 +84,10 @@ func (a *authority) issue(t *testing.T) *tls.Certificate {
 	return &tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key, Leaf: leaf}
 }
 
+func clusterKeys() (leadership.Fingerprints, error) {
+	return leadership.Fingerprints{"ca": "1", "sa": "2"}, nil
+}
+
 // pair is a server that leads, whose requests handler answers, and one that follows.
 type pair struct {
 	leader, follower *leadership.Server
@@ -104,6 +108,7 @@ func newPair(t *testing.T, handler http.HandlerFunc) *pair {
 			Store: store, Identity: identity, Log: slog.New(slog.DiscardHandler),
 			Authority:   func() (*x509.Certificate, error) { return a.certificate, nil },
 			Certificate: func() (*tls.Certificate, error) { return certificate, nil },
+			Keys:        clusterKeys,
 			Load:        func(context.Context) error { return nil }, Prepared: func() {},
 			TakeOver: func(context.Context) error { return nil }, Lead: func(ctx context.Context) { <-ctx.Done() },
 		}), store
@@ -439,20 +444,34 @@ func TestEnterRefusesWhatAnotherServerPassedOnUnlessItLeads(t *testing.T) {
 	}
 }
 
-func TestCheckKeysRefusesTheKeysOfAnotherCluster(t *testing.T) {
+// The record of the cluster's keys may come while a server with others runs.
+func TestServersWithOtherKeysDoNothing(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, func(http.ResponseWriter, *http.Request) {})
-	if err := p.follower.CheckKeys(t.Context()); err != nil {
-		t.Errorf("with the same keys: %v", err)
-	}
-	a := newAuthority(t)
-	own := a.issue(t)
+	certificate := p.authority.issue(t)
+	tookOver := false
 	other := leadership.New(leadership.Options{
 		Store: p.store, Identity: "other", Log: slog.New(slog.DiscardHandler),
-		Authority:   func() (*x509.Certificate, error) { return a.certificate, nil },
-		Certificate: func() (*tls.Certificate, error) { return own, nil },
+		Authority:   func() (*x509.Certificate, error) { return p.authority.certificate, nil },
+		Certificate: func() (*tls.Certificate, error) { return certificate, nil },
+		Keys:        func() (leadership.Fingerprints, error) { return leadership.Fingerprints{"ca": "1", "sa": "other"}, nil },
+		Load:        func(context.Context) error { return nil },
+		TakeOver:    func(context.Context) error { tookOver = true; return nil },
 	})
-	if err := other.CheckKeys(t.Context()); !errors.Is(err, leadership.ErrOtherKeys) {
-		t.Errorf("got error %v, want ErrOtherKeys", err)
+	if err := p.follower.CatchUp(t.Context()); err != nil {
+		t.Errorf("with the keys of the cluster: %v", err)
+	}
+	for name, err := range map[string]error{
+		"a request": other.CatchUp(t.Context()), "the start": other.AwaitPrepared(t.Context()),
+	} {
+		if !errors.Is(err, leadership.ErrOtherKeys) || !strings.Contains(err.Error(), ": sa: ") {
+			t.Errorf("%s: got error %v, want ErrOtherKeys for sa alone", name, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	other.Run(ctx, "127.0.0.1:1")
+	if tookOver {
+		t.Error("it leads")
 	}
 }

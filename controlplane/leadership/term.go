@@ -35,7 +35,11 @@ func (s *Server) Run(ctx context.Context, address string) {
 	following.Go(func() { s.keepAsking(ctx) })
 	as := storage.Member{Identity: s.options.Identity, Address: address}
 	for ctx.Err() == nil {
-		term, err := s.options.Store.Campaign(ctx, as)
+		err := s.CheckKeys()
+		var term storage.Term
+		if err == nil {
+			term, err = s.options.Store.Campaign(ctx, as)
+		}
 		if err == nil {
 			err = s.lead(ctx, term)
 		}

@@ -8,6 +8,9 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -46,12 +49,23 @@ func (s *several) apply(o *controlplane.Options) (err error) {
 	if o.Advertise, err = addressPort(s.advertise); err != nil {
 		return fmt.Errorf("--advertise-address: %w", err)
 	}
-	if s.certDir != "" {
-		if o.Authentication.Keys, err = controlplane.OpenKeys(s.certDir); err != nil {
-			return fmt.Errorf("--cert-dir: %w", err)
+	o.Authentication.KeyDir = s.certDir
+	return nil
+}
+
+// readable returns the private keys in a folder that other users of the machine can read.
+// Windows has no such modes.
+func readable(dir string) (files []string) {
+	if dir == "" || runtime.GOOS == "windows" {
+		return nil
+	}
+	keys, _ := filepath.Glob(filepath.Join(dir, "*.key")) // the pattern is good
+	for _, file := range keys {
+		if info, err := os.Stat(file); err == nil && info.Mode().Perm()&0o077 != 0 {
+			files = append(files, file)
 		}
 	}
-	return nil
+	return files
 }
 
 // hostPort returns a host with its port, as clients connect to it.

@@ -123,6 +123,9 @@ func up(ctx context.Context, o upOptions, out, logs io.Writer) (err error) {
 	if err := o.several.apply(&options); err != nil {
 		return err
 	}
+	for _, file := range readable(o.several.certDir) {
+		fmt.Fprintf(logs, "warning: other users of this machine can read %s, and act as any user with it: run chmod 600 on it\n", file)
+	}
 	if o.bare {
 		// Nothing makes the accounts that the plugin would ask for.
 		options.Disable = append(controlplane.Controllers(), "ServiceAccount")
