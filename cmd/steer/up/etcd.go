@@ -13,7 +13,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"syscall"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -90,30 +89,6 @@ const leastLease = 3 * time.Second
 
 // siblingName is the program that has the command up with a store on etcd.
 const siblingName = "steer-etcd"
-
-// siblingStop is how long the program may take to stop, beside the delay that it is given.
-const siblingStop = 4 * shutdownTimeout
-
-// runSibling runs the program with the arguments of this one until it or ctx ends.
-func runSibling(ctx context.Context, args []string, delay time.Duration) error {
-	path, err := findSibling()
-	if err != nil {
-		return err
-	}
-	cmd := exec.CommandContext(ctx, path, args...) //nolint:gosec // a program of ours, with the arguments of the user
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = siblingStop + delay
-	err = cmd.Run()
-	var exit *exec.ExitError
-	switch {
-	case errors.As(err, &exit) && exit.Exited():
-		return &command.ExitError{Status: exit.ExitCode()} // it has said why
-	case err != nil && ctx.Err() == nil:
-		return fmt.Errorf("run %s: %w", path, err)
-	}
-	return nil
-}
 
 // findSibling returns the path of the program: beside this one, or in the PATH.
 func findSibling() (string, error) {

@@ -122,8 +122,7 @@ func environment(dir string) ([]string, error) {
 func runCommand(ctx context.Context, program string, command []string, env ...string) error {
 	child := &exec.Cmd{
 		Path: program, Args: command, Stdout: os.Stdout, Stderr: os.Stderr,
-		Env:         append(os.Environ(), env...),
-		SysProcAttr: ownGroup(),
+		Env: append(os.Environ(), env...),
 	}
 	// A background process group that reads from a terminal is stopped by it.
 	if !term.IsTerminal(int(os.Stdin.Fd())) {
@@ -132,11 +131,12 @@ func runCommand(ctx context.Context, program string, command []string, env ...st
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
-	if err := child.Start(); err != nil {
+	wait, err := startGroup(child)
+	if err != nil {
 		return fmt.Errorf("dev: %w", err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- child.Wait() }()
+	go func() { done <- wait() }()
 
 	ended := ctx.Done()
 	for {

@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// ownGroup does nothing: a console signal goes to all processes of the console, and
-// so to the command and to what it started.
-func ownGroup() *syscall.SysProcAttr { return nil }
+// startGroup starts a command. A console signal goes to all processes of the console, and so
+// to the command and to what it started; wait is to be called once, for [exec.Cmd.Wait].
+func startGroup(child *exec.Cmd) (wait func() error, err error) { return child.Wait, child.Start() }
 
 // signalGroup ends the command where the signal did not come from the console:
 // Windows has no signals between processes.

@@ -101,17 +101,18 @@ func (l *loop) start(ctx context.Context) error {
 	}
 	child := exec.Command(command[0], command[1:]...)
 	l.advice.begin()
-	child.Dir, child.Stdout, child.Stderr, child.SysProcAttr = l.Dir, io.MultiWriter(l.Out, l.advice.writer()), io.MultiWriter(l.Errs, l.advice.writer()), ownGroup()
+	child.Dir, child.Stdout, child.Stderr = l.Dir, io.MultiWriter(l.Out, l.advice.writer()), io.MultiWriter(l.Errs, l.advice.writer())
 	child.WaitDelay = stopOutput
 	if l.In != nil && l.live == nil {
 		child.Stdin = l.In
 	}
 	child.Env = append(os.Environ(), l.target.environment()...)
-	if err := child.Start(); err != nil {
+	wait, err := startGroup(child)
+	if err != nil {
 		return err
 	}
 	ended := make(chan string, 1)
-	go func() { ended <- endOf(child.Wait()) }()
+	go func() { ended <- endOf(wait()) }()
 	l.child, l.ended = child, ended
 	if l.live != nil {
 		following, stop := context.WithCancel(ctx)

@@ -92,15 +92,16 @@ func (s *localServer) begin() error {
 	child := exec.Command(s.binary(), //nolint:gosec // the program that was built above
 		"--kubeconfig="+s.kubeconfig, "--bind-address="+s.address, "--service-namespace=default", "--external-name=localhost",
 		"--data-dir="+filepath.Join(s.Dir, project.StateDir, "server"), "--drain=-1s")
-	child.Dir, child.Stdout, child.Stderr, child.SysProcAttr = s.Dir, s.Errs, s.Errs, ownGroup()
+	child.Dir, child.Stdout, child.Stderr = s.Dir, s.Errs, s.Errs
 	child.WaitDelay = stopOutput
-	if err := child.Start(); err != nil {
+	wait, err := startGroup(child)
+	if err != nil {
 		return err
 	}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = child.Wait() // what it said is printed
+		_ = wait() // what it said is printed
 	}()
 	s.child, s.ended = child, ended
 	return nil
