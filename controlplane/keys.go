@@ -95,7 +95,7 @@ func newAuthority(signer crypto.Signer, name string) (certificates.Authority, er
 		return certificates.Authority{}, err
 	}
 	now := time.Now()
-	return signCA(signer, serial, name, now.Add(-clockSkew), now.Add(caLifetime))
+	return certificates.NewAuthority(signer, serial, name, now.Add(-clockSkew), now.Add(caLifetime))
 }
 
 // newAuthorityNamed makes a new authority, key and all.
@@ -144,17 +144,9 @@ func (k *Keys) completed() (*Keys, error) {
 
 // fingerprints returns those of the public keys, by the names of their files.
 func (k *Keys) fingerprints() (leadership.Fingerprints, error) {
-	out := leadership.Fingerprints{}
-	for name, signer := range map[string]crypto.Signer{
+	return leadership.FingerprintsOf(map[string]crypto.Signer{
 		caFiles: k.Signer, frontProxyFiles: k.FrontProxy.Signer, peerFiles: k.Peer.Signer, strings.TrimSuffix(accountKeyFile, keySuffix): k.Accounts.Signer,
-	} {
-		der, err := x509.MarshalPKIXPublicKey(signer.Public())
-		if err != nil {
-			return nil, fmt.Errorf("controlplane: the key of %s: %w", name, err)
-		}
-		out[name] = fmt.Sprintf("sha256:%x", sha256.Sum256(der))
-	}
-	return out, nil
+	})
 }
 
 // testKeysName is the common name that gives the test keys away.
@@ -167,17 +159,17 @@ func TestKeys() (*Keys, error) {
 	signer := ed25519.NewKeyFromSeed(seed[:])
 	from := time.Date(1999, time.January, 1, 0, 0, 0, 0, time.UTC)
 	to := from.AddDate(200, 0, 0)
-	ca, err := signCA(signer, big.NewInt(1), testKeysName, from, to)
+	ca, err := certificates.NewAuthority(signer, big.NewInt(1), testKeysName, from, to)
 	if err != nil {
 		return nil, err
 	}
 	keys := &Keys{CA: ca.Certificate, Signer: signer}
 	proxies := sha256.Sum256([]byte(testKeysName + ": " + frontProxyCAName))
-	if keys.FrontProxy, err = signCA(ed25519.NewKeyFromSeed(proxies[:]), big.NewInt(2), frontProxyCAName, from, to); err != nil {
+	if keys.FrontProxy, err = certificates.NewAuthority(ed25519.NewKeyFromSeed(proxies[:]), big.NewInt(2), frontProxyCAName, from, to); err != nil {
 		return nil, err
 	}
 	others := sha256.Sum256([]byte(testKeysName + ": " + peerCAName))
-	if keys.Peer, err = signCA(ed25519.NewKeyFromSeed(others[:]), big.NewInt(3), peerCAName, from, to); err != nil {
+	if keys.Peer, err = certificates.NewAuthority(ed25519.NewKeyFromSeed(others[:]), big.NewInt(3), peerCAName, from, to); err != nil {
 		return nil, err
 	}
 	accounts, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), seed[:])
@@ -186,24 +178,6 @@ func TestKeys() (*Keys, error) {
 	}
 	keys.Accounts.Signer = accounts
 	return keys, nil
-}
-
-func signCA(signer crypto.Signer, serial *big.Int, name string, from, to time.Time) (certificates.Authority, error) {
-	template := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: name},
-		NotBefore: from, NotAfter: to,
-		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign | x509.KeyUsageDigitalSignature,
-		IsCA:     true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, signer.Public(), signer)
-	if err != nil {
-		return certificates.Authority{}, fmt.Errorf("controlplane: sign the certificate authority: %w", err)
-	}
-	ca, err := x509.ParseCertificate(der)
-	if err != nil {
-		return certificates.Authority{}, fmt.Errorf("controlplane: sign the certificate authority: %w", err)
-	}
-	return certificates.Authority{Certificate: ca, Signer: signer}, nil
 }
 
 // areForTests tells the keys of [TestKeys].

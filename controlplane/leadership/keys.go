@@ -6,6 +6,9 @@ package leadership
 import (
 	"bytes"
 	"context"
+	"crypto"
+	"crypto/sha256"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +21,19 @@ import (
 
 // Fingerprints are those of the public keys of a server, by the names of their files.
 type Fingerprints map[string]string
+
+// FingerprintsOf returns those of the public keys of signers.
+func FingerprintsOf(signers map[string]crypto.Signer) (Fingerprints, error) {
+	out := Fingerprints{}
+	for name, signer := range signers {
+		der, err := x509.MarshalPKIXPublicKey(signer.Public())
+		if err != nil {
+			return nil, fmt.Errorf("controlplane: the key of %s: %w", name, err)
+		}
+		out[name] = fmt.Sprintf("sha256:%x", sha256.Sum256(der))
+	}
+	return out, nil
+}
 
 // ErrOtherKeys: the servers of a store have different keys, and believe one another nothing.
 var ErrOtherKeys = errors.New("this server has other keys than its cluster: all servers of a store need the same ones, so copy the folder pki of a server to the others, or name one folder for all with --cert-dir; " +
