@@ -323,6 +323,7 @@ func TestNotReadyWhileNobodyExecutesRequests(t *testing.T) {
 	t.Cleanup(func() { _ = store.Close() })
 	trying := make(chan struct{})
 	server := leadership.New(leadership.Options{
+		Keys:  clusterKeys,
 		Store: store, Identity: "a", Log: slog.New(slog.DiscardHandler),
 		Authority:   func() (*x509.Certificate, error) { return a.certificate, nil },
 		Certificate: func() (*tls.Certificate, error) { return certificate, nil },
@@ -388,6 +389,7 @@ func TestRunLetsRequestsEndBeforeItResigns(t *testing.T) {
 		store := storagetest.NewShared(1).OpenServer(storage.MemoryOptions{})
 		defer store.Close()
 		s := leadership.New(leadership.Options{
+			Keys:  clusterKeys,
 			Store: store, Identity: "one", Log: slog.New(slog.DiscardHandler),
 			Load: func(context.Context) error { return nil }, Prepared: func() {},
 			TakeOver: func(context.Context) error { return nil }, Lead: func(ctx context.Context) { <-ctx.Done() },
