@@ -169,9 +169,7 @@ func up(ctx context.Context, o upOptions, out, logs io.Writer) (err error) {
 	if len(o.etcd.Servers) > 0 {
 		where = "data in etcd at " + strings.Join(o.etcd.Servers, ",")
 		o.etcd.RevisionFile = filepath.Join(home, "etcd-revision")
-		if o.etcd.Log = options.Log; o.etcd.Log == nil { // what concerns the data is always said
-			o.etcd.Log = slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelError}))
-		}
+		o.etcd.Log = options.Log
 		store, err := o.open(ctx, o.etcd)
 		if err != nil {
 			return err
