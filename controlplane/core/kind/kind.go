@@ -115,11 +115,18 @@ type Metadata struct {
 	// KeepMetadataInStatus reports that writes of the status leave labels, annotations,
 	// finalizers, owners and the time of deletion as they are.
 	KeepMetadataInStatus bool
-	// KeepInStatus are single members of metadata that they leave as they are: of "labels",
-	// "ownerReferences" and "deletionTimestamp".
+	// KeepInStatus are single members of these that they leave as they are, where not all.
 	KeepInStatus []string
 	// AnyFinalizer admits finalizers without a domain which are not those of Kubernetes.
 	AnyFinalizer bool
+}
+
+// keptInStatus are the members of metadata that writes of the status leave as they are.
+func (m Metadata) keptInStatus() []string {
+	if m.KeepMetadataInStatus {
+		return []string{"labels", "annotations", "finalizers", "ownerReferences", "deletionTimestamp"}
+	}
+	return m.KeepInStatus
 }
 
 // errors is how often writes of the object list errors of metadata.
@@ -281,10 +288,11 @@ func (k Of[T, P]) ownership(gvk schema.GroupVersionKind, subresource, reset stri
 			for _, name := range k.Unowned {
 				set.Insert(fieldpath.MakePathOrDie(name))
 			}
-			if subresource == "status" && k.Metadata.KeepMetadataInStatus {
+			switch {
+			case subresource != "status":
+			case k.Metadata.KeepMetadataInStatus:
 				set.Insert(fieldpath.MakePathOrDie("metadata"))
-			}
-			if subresource == "status" {
+			default:
 				for _, name := range k.Metadata.KeepInStatus {
 					set.Insert(fieldpath.MakePathOrDie("metadata", name))
 				}

@@ -116,22 +116,19 @@ func (s statusStrategy[T, P]) Prepare(ctx context.Context, obj, old resource.Obj
 		}
 	}
 	obj.SetGeneration(old.GetGeneration())
-	for _, name := range s.kind.Metadata.KeepInStatus {
+	for _, name := range s.kind.Metadata.keptInStatus() {
 		switch name {
 		case "labels":
 			obj.SetLabels(old.GetLabels())
+		case "annotations":
+			obj.SetAnnotations(old.GetAnnotations())
+		case "finalizers":
+			obj.SetFinalizers(old.GetFinalizers())
 		case "ownerReferences":
 			obj.SetOwnerReferences(old.GetOwnerReferences())
 		case "deletionTimestamp":
 			obj.SetDeletionTimestamp(old.GetDeletionTimestamp())
 		}
-	}
-	if s.kind.Metadata.KeepMetadataInStatus {
-		obj.SetLabels(old.GetLabels())
-		obj.SetAnnotations(old.GetAnnotations())
-		obj.SetFinalizers(old.GetFinalizers())
-		obj.SetOwnerReferences(old.GetOwnerReferences())
-		obj.SetDeletionTimestamp(old.GetDeletionTimestamp())
 	}
 	if s.kind.Defaults != nil {
 		s.kind.Defaults(obj.(P)) // again, as some follow from what only now is in it
