@@ -300,22 +300,21 @@ func (s *Server) RoundTripper(user *auth.User) http.RoundTripper {
 	if user == nil {
 		user = &auth.User{Name: auth.Anonymous, Groups: []string{auth.Unauthenticated}}
 	}
-	return s.inProcess(user, false)
+	return s.inProcess(func(ctx context.Context) context.Context { return auth.WithUser(ctx, user) })
 }
 
 // Reserved returns a [Server.RoundTripper] for the parts of the server itself: its
 // controllers, and what they send while they answer others' requests. Slots are reserved for
 // them, which no client can take.
-func (s *Server) Reserved(user *auth.User) http.RoundTripper { return s.inProcess(user, true) }
+func (s *Server) Reserved(user *auth.User) http.RoundTripper {
+	return s.inProcess(func(ctx context.Context) context.Context {
+		return context.WithValue(auth.WithUser(ctx, user), reservedKey{}, true)
+	})
+}
 
-func (s *Server) inProcess(user *auth.User, reserved bool) http.RoundTripper {
-	return &inprocess.Transport{
-		Handler: s.Handler(),
-		Context: func(ctx context.Context) context.Context {
-			return context.WithValue(auth.WithUser(ctx, user), reservedKey{}, reserved)
-		},
-		Streams: s.streams,
-	}
+// inProcess carries requests of whom their context then names.
+func (s *Server) inProcess(in func(context.Context) context.Context) http.RoundTripper {
+	return &inprocess.Transport{Handler: s.Handler(), Context: in, Streams: s.streams}
 }
 
 // Leave has /readyz fail, so that load balancers choose other servers. Requests are
