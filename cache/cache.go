@@ -121,23 +121,18 @@ func New(live client.Client, opts Options) (*Cache, error) {
 	return c, nil
 }
 
-func (c *Cache) optionsFor(p form.Place) kindOptions {
-	k := c.kinds[p.GVK]
-	o := kindOptions{
-		Options: definition.Options{
-			Namespaces: c.opts.Namespaces, Labels: k.Labels, Fields: k.Fields, Transform: c.opts.Transform,
-			ManagedFields: c.opts.KeepManagedFields || k.KeepManagedFields,
-		},
-		resync: c.opts.Resync, remembered: k.Remembered, compact: c.opts.Compact || k.Compact,
+// optionsFor are what reads of a kind depend on.
+func (c *Cache) optionsFor(gvk schema.GroupVersionKind) definition.Options {
+	k := c.kinds[gvk]
+	o := definition.Options{
+		Namespaces: c.opts.Namespaces, Labels: k.Labels, Fields: k.Fields, Transform: c.opts.Transform,
+		ManagedFields: c.opts.KeepManagedFields || k.KeepManagedFields,
 	}
 	if k.Namespaces != nil {
 		o.Namespaces = k.Namespaces
 	}
 	if k.Transform != nil {
 		o.Transform = k.Transform
-	}
-	if k.Resync != 0 {
-		o.resync = k.Resync
 	}
 	o.Namespaces = slices.Compact(slices.Sorted(slices.Values(o.Namespaces)))
 	if slices.Contains(o.Namespaces, "") {

@@ -19,8 +19,7 @@ import (
 // definitionOf is the definition of reads of a kind that c holds itself.
 func (c *Cache) definitionOf(p form.Place) (definition.Definition, error) {
 	newItem, err := p.NewItem(c.live.Scheme())
-	o := c.optionsFor(p)
-	return definition.Definition{Place: p, Options: o.Options, NewItem: newItem, Client: c.live, Indexes: func() map[string]func(client.Object) []string { return c.indexesOf(p) }}, err
+	return definition.Definition{Place: p, Options: c.optionsFor(p.GVK), NewItem: newItem, Client: c.live, Indexes: func() map[string]func(client.Object) []string { return c.indexesOf(p) }}, err
 }
 
 // indexesOf are the indexes of a place, by field.

@@ -20,7 +20,7 @@ import (
 // getServer answers a Get by the server.
 func (c *Cache) getServer(ctx context.Context, live client.Reader, d *definition.Definition, key client.ObjectKey, obj client.Object) error {
 	begun := time.Now()
-	found, _, err := d.Fetch(client.Unobserved(ctx), live, key)
+	found, _, err := d.Fetch(ctx, live, key)
 	switch {
 	case err != nil:
 	case found == nil:
@@ -64,12 +64,9 @@ func (c *Cache) listUndeclared(ctx context.Context, live client.Reader, p form.P
 	if err := live.List(ctx, list, append(slices.Clip(opts), client.ListOption(&client.ListOptions{LabelSelector: d.Labels, FieldSelector: d.Fields}))...); err != nil {
 		return err
 	}
-	if d.ManagedFields {
-		return nil
-	}
 	return meta.EachListItem(list, func(item runtime.Object) error {
-		if obj, ok := item.(client.Object); ok && obj.GetManagedFields() != nil {
-			obj.SetManagedFields(nil)
+		if obj, ok := item.(client.Object); ok {
+			_, _ = d.Prepared(obj) // in place, and without an error: there is no transform
 		}
 		return nil
 	})
@@ -78,7 +75,7 @@ func (c *Cache) listUndeclared(ctx context.Context, live client.Reader, p form.P
 // listHere answers a list by what the server has, selected here.
 func listHere(ctx context.Context, live client.Reader, d *definition.Definition, list client.ObjectList, o *client.ListOptions) error {
 	begun := time.Now()
-	answer, err := d.Ask(client.Unobserved(ctx), live, o)
+	answer, err := d.Ask(ctx, live, o)
 	return give(ctx, &answer, d.Place.GVK, list, o, begun, err)
 }
 

@@ -75,7 +75,7 @@ func (c *Cache) get(ctx context.Context, live client.Reader, key client.ObjectKe
 	found, answer := s.store.Get(key)
 	if answer == store.Unknown {
 		begun = time.Now()
-		found, err = s.settleGet(client.Unobserved(ctx), live, key)
+		found, err = s.settleGet(ctx, live, key)
 	}
 	switch {
 	case err != nil:
@@ -110,7 +110,7 @@ func (c *Cache) list(ctx context.Context, live client.Reader, list client.Object
 		return c.home(gvk).listUndeclared(ctx, live, p, list, opts)
 	}
 	begun := time.Now()
-	answer, err := s.list(client.Unobserved(ctx), live, &o)
+	answer, err := s.list(ctx, live, &o)
 	return give(ctx, &answer, gvk, list, &o, begun, err)
 }
 

@@ -4,6 +4,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
@@ -20,7 +21,6 @@ import (
 	"github.com/steer-dev/steer/cache/internal/form"
 	"github.com/steer-dev/steer/cache/internal/reflector"
 	"github.com/steer-dev/steer/cache/internal/store"
-	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/codec"
 	"github.com/steer-dev/steer/client/listwatch"
 )
@@ -42,7 +42,7 @@ const batchLength = 256
 type shared struct {
 	definition.Definition
 	cache   *Cache
-	options kindOptions
+	period  time.Duration // of resyncs; 0 for never
 	store   *store.Store
 	packing *form.Packing // of a compact informer, else nil
 	sources []*collection.Source
@@ -69,35 +69,27 @@ type shared struct {
 	mutated form.MutationDetector
 }
 
-// kindOptions are Options and KindOptions, resolved.
-type kindOptions struct {
-	definition.Options
-	resync     time.Duration
-	remembered []client.Object
-	compact    bool
-}
-
 func newShared(c *Cache, p form.Place) (*shared, error) {
 	d, err := c.definitionOf(p)
 	if err != nil {
 		return nil, err
 	}
-	options, newItem := c.optionsFor(p), d.NewItem
+	kind, newItem := c.kinds[p.GVK], d.NewItem
 	namespaces := d.Namespaces
 	if len(namespaces) == 0 {
 		namespaces = []string{""}
 	}
 	s := &shared{
-		Definition: d, cache: c, options: options, store: store.New(namespaces...),
+		Definition: d, cache: c, period: cmp.Or(kind.Resync, c.opts.Resync), store: store.New(namespaces...),
 		queue: make(chan store.Delta, queueLength), synced: make(chan struct{}),
 		lists: make([]bool, len(namespaces)), reports: make([]reflector.Report, len(namespaces)), since: make([]time.Time, len(namespaces)), logged: make([]string, len(namespaces)),
 	}
 	s.mutated.On = c.opts.DetectMutation
-	if options.compact {
+	if c.opts.Compact || kind.Compact {
 		s.packing = form.NewPacking(p, newItem)
 	}
 	var remembered []store.Delta
-	for _, obj := range options.remembered {
+	for _, obj := range kind.Remembered {
 		if want := newItem(); reflect.TypeOf(obj) != reflect.TypeOf(want) {
 			return nil, fmt.Errorf("a remembered %T, but the kind is held as %T", obj, want)
 		}
@@ -198,8 +190,8 @@ func (s *shared) Mark() uint64 { return s.store.Mark() }
 // run is the committer.
 func (s *shared) run(ctx context.Context) {
 	var resync <-chan time.Time
-	if s.options.resync > 0 {
-		ticker := time.NewTicker(s.options.resync)
+	if s.period > 0 {
+		ticker := time.NewTicker(s.period)
 		defer ticker.Stop()
 		resync = ticker.C
 	}

@@ -103,9 +103,9 @@ func (d *Definition) ServerSelects() bool {
 	})
 }
 
-// prepared is what is kept and read of obj, which is in the form of the place and
+// Prepared is what is kept and read of obj, which is in the form of the place and
 // belongs to the caller.
-func (d *Definition) prepared(obj client.Object) (client.Object, error) {
+func (d *Definition) Prepared(obj client.Object) (client.Object, error) {
 	if !d.ManagedFields && obj.GetManagedFields() != nil {
 		obj.SetManagedFields(nil)
 	}
@@ -126,7 +126,7 @@ func (d *Definition) Written(obj client.Object) client.Object {
 	if !ok {
 		return nil
 	}
-	own, err := d.prepared(own)
+	own, err := d.Prepared(own)
 	if err != nil {
 		return nil
 	}

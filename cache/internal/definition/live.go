@@ -26,14 +26,14 @@ type Answer struct {
 	Revision string
 }
 
-// Fetch reads an object from the server. A nil object is not there, or not part of what
+// Fetch reads an object from the server; observers do not see the requests. A nil object is not there, or not part of what
 // is watched; revision is then the one at which it was not, or empty.
 func (d *Definition) Fetch(ctx context.Context, live client.Reader, key client.ObjectKey) (obj client.Object, revision string, err error) {
 	if d.ServerSelects() {
 		return d.FetchListed(ctx, live, key)
 	}
 	obj = d.newObject()
-	err = live.Get(ctx, key, obj, client.Live)
+	err = live.Get(client.Unobserved(ctx), key, obj, client.Live)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, "", nil
@@ -43,25 +43,31 @@ func (d *Definition) Fetch(ctx context.Context, live client.Reader, key client.O
 	if revision = obj.GetResourceVersion(); d.Selects(obj) != Selected {
 		return nil, revision, nil
 	}
-	obj, err = d.prepared(obj)
+	obj, err = d.Prepared(obj)
 	return obj, revision, err
 }
 
-// FetchListed is fetch by a list of one object: it has a revision also if there is none,
+// FetchListed is Fetch by a list of one object: it has a revision also if there is none,
 // and the server selects.
 func (d *Definition) FetchListed(ctx context.Context, live client.Reader, key client.ObjectKey) (obj client.Object, revision string, err error) {
 	listed, err := d.FetchAll(ctx, live, &client.ListOptions{Namespace: key.Namespace, FieldSelector: fields.OneTermEqualSelector("metadata.name", key.Name)})
 	if err != nil {
 		return nil, "", err
 	}
-	obj, _ = listed.Get(key)
-	if revision, _ = listed.Revision(); obj != nil {
-		revision = obj.GetResourceVersion()
-	}
+	obj, revision = stateAt(listed, key)
 	return obj, revision, nil
 }
 
-// FetchAll lists from the server into a store of its own, which answers as that of an
+// stateAt is what a list has of key: the object with its revision, or nothing at that of
+// the list.
+func stateAt(listed *store.Store, key client.ObjectKey) (obj client.Object, revision string) {
+	if obj, _ = listed.Get(key); obj != nil {
+		return obj, obj.GetResourceVersion()
+	}
+	return nil, listed.RevisionOf(key.Namespace)
+}
+
+// FetchAll lists, unseen by observers as well, from the server into a store of its own, which answers as that of an
 // informer does. narrow has the namespace, and selectors that the server knows.
 func (d *Definition) FetchAll(ctx context.Context, live client.Reader, narrow *client.ListOptions) (*store.Store, error) {
 	namespaces, err := d.namespaces(ctx, narrow.Namespace)
@@ -82,7 +88,7 @@ func (d *Definition) FetchAll(ctx context.Context, live client.Reader, narrow *c
 		o := client.ListOptions{LabelSelector: d.Labels, FieldSelector: d.Fields}
 		narrow.ApplyToList(&o)
 		o.Namespace, o.Live = namespace, true
-		if err := live.List(ctx, list, &o); err != nil {
+		if err := live.List(client.Unobserved(ctx), list, &o); err != nil {
 			return nil, err
 		}
 		deltas := []store.Delta{{Op: store.ListBegin, Scope: scope}}
@@ -91,7 +97,7 @@ func (d *Definition) FetchAll(ctx context.Context, live client.Reader, narrow *c
 			if !ok {
 				return fmt.Errorf("%T has no object metadata", item)
 			}
-			obj, err := d.prepared(obj)
+			obj, err := d.Prepared(obj)
 			deltas = append(deltas, store.Delta{Op: store.PutListed, Scope: scope, Object: obj})
 			return err
 		})

@@ -75,11 +75,7 @@ func (d *Definition) settleAll(ctx context.Context, live client.Reader, kept *st
 		return Answer{}, err
 	}
 	for _, key := range kept.UnknownKeys(o.Namespace) {
-		obj, _ := listed.Get(key)
-		revision := listed.RevisionOf(key.Namespace)
-		if obj != nil {
-			revision = obj.GetResourceVersion()
-		}
+		obj, revision := stateAt(listed, key)
 		kept.Resolve(key, mark, obj, revision)
 	}
 	// What the watch has shown of other objects stays what is read, where all is known.
