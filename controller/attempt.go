@@ -142,7 +142,7 @@ func observe(ctx context.Context, call *client.Call) {
 		return
 	}
 	a.noted(call)
-	verb := verbOf(call.Verb)
+	verb := trace.VerbOf(string(call.Verb))
 	if verb == 0 {
 		return
 	}
@@ -164,28 +164,6 @@ func observe(ctx context.Context, call *client.Call) {
 		access.Error = call.Err.Error()
 	}
 	a.record.Note(access)
-}
-
-func verbOf(v client.Verb) trace.Verb {
-	switch v {
-	case client.VerbGet:
-		return trace.Get
-	case client.VerbList:
-		return trace.List
-	case client.VerbCreate:
-		return trace.Create
-	case client.VerbUpdate:
-		return trace.Update
-	case client.VerbPatch:
-		return trace.Patch
-	case client.VerbApply:
-		return trace.Apply
-	case client.VerbDelete:
-		return trace.Delete
-	case client.VerbDeleteAll:
-		return trace.DeleteAllOf
-	}
-	return 0
 }
 
 type logKey struct{}

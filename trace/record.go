@@ -5,6 +5,7 @@ package trace
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -183,6 +184,10 @@ func (v *Verb) UnmarshalText(text []byte) error {
 	*v = Verb(n)
 	return err
 }
+
+// VerbOf returns the verb of that name, which is also that of a client.Verb; 0 for one that
+// is not recorded, such as watch.
+func VerbOf(name string) Verb { return Verb(max(slices.Index(verbNames[:], name), 0)) }
 
 // Access is one read or write of a reconcile.
 type Access struct {

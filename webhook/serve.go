@@ -272,8 +272,8 @@ func (a admission) respond(ctx context.Context, r *Request) Response {
 // note records a call of the handler to the API server or the cache, as the records of
 // reconciles have theirs.
 func note(record *trace.Active, call *client.Call) {
-	var verb trace.Verb
-	if verb.UnmarshalText([]byte(call.Verb)) != nil { // a watch
+	verb := trace.VerbOf(string(call.Verb))
+	if verb == 0 {
 		return
 	}
 	access := trace.Access{
