@@ -160,6 +160,16 @@ func (a *actors) as(user string) *api {
 	return apiOf(a, a.plane.RESTConfigFor(u))
 }
 
+// haveWaited reads the answers of users without a role, whose requests have waited.
+func (a *actors) haveWaited(codes <-chan int, waiting int) {
+	a.Helper()
+	for range waiting {
+		if code := <-codes; code != http.StatusForbidden {
+			a.Errorf("one that has waited: %d", code)
+		}
+	}
+}
+
 func TestActorsThatWaitForTheStoreHoldNoSlots(t *testing.T) {
 	t.Parallel()
 	onEachServer(t, func(a *actors) {
@@ -187,11 +197,7 @@ func TestActorsThatWaitForTheStoreHoldNoSlots(t *testing.T) {
 			}
 		}
 		resume()
-		for range waiting {
-			if code := <-codes; code != http.StatusForbidden {
-				a.Errorf("one that has waited: %d", code)
-			}
-		}
+		a.haveWaited(codes, waiting)
 	})
 }
 

@@ -39,11 +39,7 @@ func TestActorsOfOneConnectionAreBounded(t *testing.T) {
 			a.Errorf("another connection: %d %s", code, answer)
 		}
 		resume()
-		for range waiting {
-			if code := <-codes; code != http.StatusForbidden {
-				a.Errorf("one that has waited: %d", code)
-			}
-		}
+		a.haveWaited(codes, waiting)
 	})
 }
 

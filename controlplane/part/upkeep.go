@@ -57,11 +57,10 @@ func NewUpkeep(log *slog.Logger) *Upkeep {
 func (u *Upkeep) Try(ctx context.Context, name string, do func(context.Context) error) {
 	within, cancel := context.WithTimeout(ctx, firstTryWithin)
 	defer cancel()
-	t := &task{name: name, do: do, delay: againAfter}
 	err := do(within)
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.tasks = slices.DeleteFunc(u.tasks, func(t *task) bool { return t.name == name })
+	t := u.replace(name, do)
 	if err == nil {
 		return
 	}
@@ -73,8 +72,14 @@ func (u *Upkeep) Try(ctx context.Context, name string, do func(context.Context) 
 func (u *Upkeep) Due(name string, do func(context.Context) error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	u.add(u.replace(name, do))
+}
+
+// replace takes out what was to be done under a name, and returns what takes its place; u.mu
+// is held.
+func (u *Upkeep) replace(name string, do func(context.Context) error) *task {
 	u.tasks = slices.DeleteFunc(u.tasks, func(t *task) bool { return t.name == name })
-	u.add(&task{name: name, do: do, delay: againAfter})
+	return &task{name: name, do: do, delay: againAfter}
 }
 
 // add appends a task; u.mu is held.
