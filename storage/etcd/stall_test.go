@@ -99,6 +99,36 @@ func TestCommitSucceedsWhereTheFirstAnswerIsLost(t *testing.T) {
 	}
 }
 
+// awaitSeen waits until a file says that a revision was seen, and a store has it too.
+func awaitSeen(t *testing.T, file string, at storage.Revision, too *etcd.Store) {
+	t.Helper()
+	eventually(t, func(ctx context.Context) error {
+		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), fmt.Sprintf(`"revision":%d}`, at)) {
+			return fmt.Errorf("the file has %s, %w", text, err)
+		}
+		return too.Sync(ctx, 0)
+	})
+}
+
+// wantRestored expects that a store which was closed, and one that was cut off, find that etcd
+// was restored.
+func wantRestored(t *testing.T, closed etcd.Options, network *proxy, cutOff *etcd.Store) {
+	t.Helper()
+	if s, err := etcd.Open(t.Context(), closed); !errors.Is(err, etcd.ErrRestored) {
+		t.Errorf("the store that was closed: got error %v, want ErrRestored", err)
+		if err == nil {
+			_ = s.Close()
+		}
+	}
+	network.heal(t)
+	eventually(t, func(ctx context.Context) error {
+		if err := cutOff.Sync(ctx, 0); !errors.Is(err, etcd.ErrRestored) {
+			return fmt.Errorf("the store that was cut off: got error %w, want ErrRestored", err)
+		}
+		return nil
+	})
+}
+
 // One store is closed, another one cut off while etcd is restored and grows past what they
 // have seen.
 func TestStoreRefusesAnEtcdThatWentBackAndGrew(t *testing.T) {
@@ -122,12 +152,7 @@ func TestStoreRefusesAnEtcdThatWentBackAndGrew(t *testing.T) {
 	for range 10 {
 		at = putLeading(t, first, "n", "2").Modified
 	}
-	eventually(t, func(ctx context.Context) error {
-		if text, err := os.ReadFile(closed.RevisionFile); err != nil || !strings.Contains(string(text), fmt.Sprintf(`"revision":%d}`, at)) {
-			return fmt.Errorf("the file has %s, %w", text, err)
-		}
-		return second.Sync(ctx, 0)
-	})
+	awaitSeen(t, closed.RevisionFile, at, second)
 	network.cut()
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
@@ -144,16 +169,7 @@ func TestStoreRefusesAnEtcdThatWentBackAndGrew(t *testing.T) {
 	if now := other.Latest().Revision(); now <= at {
 		t.Fatalf("etcd has only grown to %d, not past %d", now, at)
 	}
-	if _, err := etcd.Open(t.Context(), closed); !errors.Is(err, etcd.ErrRestored) {
-		t.Errorf("the store that was closed: got error %v, want ErrRestored", err)
-	}
-	network.heal(t)
-	eventually(t, func(ctx context.Context) error {
-		if err := second.Sync(ctx, 0); !errors.Is(err, etcd.ErrRestored) {
-			return fmt.Errorf("the store that was cut off: got error %w, want ErrRestored", err)
-		}
-		return nil
-	})
+	wantRestored(t, closed, network, second)
 }
 
 func TestStoreKnowsThatTheLeaderHasResignedAfterAGap(t *testing.T) {

@@ -5,9 +5,7 @@ package etcd_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,7 +13,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/steer-dev/steer/storage"
-	"github.com/steer-dev/steer/storage/etcd"
 )
 
 // Another program brings the revision of a restored etcd past what two stores have seen: one is
@@ -47,12 +44,7 @@ func TestStoreRefusesAnEtcdThatWentBackAndWasBroughtFurtherByOthers(t *testing.T
 				})
 				at = first.Latest().Revision()
 			}
-			eventually(t, func(ctx context.Context) error {
-				if text, err := os.ReadFile(closed.RevisionFile); err != nil || !strings.Contains(string(text), fmt.Sprintf(`"revision":%d}`, at)) {
-					return fmt.Errorf("the file has %s, %w", text, err)
-				}
-				return second.Sync(ctx, 0)
-			})
+			awaitSeen(t, closed.RevisionFile, at, second)
 			network.cut()
 			// A server that ends without a word writes nothing more.
 			m.kill()
@@ -75,19 +67,7 @@ func TestStoreRefusesAnEtcdThatWentBackAndWasBroughtFurtherByOthers(t *testing.T
 				}
 				return err
 			})
-			if s, err := etcd.Open(t.Context(), closed); !errors.Is(err, etcd.ErrRestored) {
-				t.Errorf("the store that was closed: got error %v, want ErrRestored", err)
-				if err == nil {
-					_ = s.Close()
-				}
-			}
-			network.heal(t)
-			eventually(t, func(ctx context.Context) error {
-				if err := second.Sync(ctx, 0); !errors.Is(err, etcd.ErrRestored) {
-					return fmt.Errorf("the store that was cut off: got error %w, want ErrRestored", err)
-				}
-				return nil
-			})
+			wantRestored(t, closed, network, second)
 			if got := second.Get(storage.Key{Bucket: "b", Name: "n"}); got != nil && string(got.Value) != "2" {
 				t.Errorf("the state is %s, of the other history", got.Value)
 			}
