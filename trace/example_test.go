@@ -54,6 +54,7 @@ func ExampleRecorder_Follow() {
 	recorder := trace.NewRecorder(trace.Options{})
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
+	records := recorder.Follow(ctx) // what is written from here on
 	go func() {
 		for i := range 2 {
 			var record trace.Active
@@ -61,7 +62,7 @@ func ExampleRecorder_Follow() {
 			record.End(trace.End{Outcome: trace.Done})
 		}
 	}()
-	for r := range recorder.Follow(ctx) {
+	for r := range records {
 		fmt.Println(r.Object.Name, r.Outcome)
 		if r.Object.Name == "web-1" {
 			stop()
