@@ -141,12 +141,6 @@ const (
 	TimeoutAfter
 )
 
-var faultNames = [...]string{
-	CrashBefore: "crash_before", CrashAfter: "crash_after", CrashDuring: "crash_during",
-	Conflict: "409_on", TooManyRequests: "429_on", InternalError: "500_on",
-	TimeoutBefore: "504_before", TimeoutAfter: "504_after",
-}
-
 // FaultTypes are all of them.
 func FaultTypes() []FaultType {
 	return []FaultType{
@@ -156,10 +150,25 @@ func FaultTypes() []FaultType {
 
 // String returns the word that names and files of plans have, such as "crash_after".
 func (t FaultType) String() string {
-	if !t.valid() {
-		return "FaultType(" + strconv.Itoa(int(t)) + ")"
+	switch t {
+	case CrashBefore:
+		return "crash_before"
+	case CrashAfter:
+		return "crash_after"
+	case CrashDuring:
+		return "crash_during"
+	case Conflict:
+		return "409_on"
+	case TooManyRequests:
+		return "429_on"
+	case InternalError:
+		return "500_on"
+	case TimeoutBefore:
+		return "504_before"
+	case TimeoutAfter:
+		return "504_after"
 	}
-	return faultNames[t]
+	return "FaultType(" + strconv.Itoa(int(t)) + ")"
 }
 
 func (t FaultType) valid() bool { return t >= CrashBefore && t <= TimeoutAfter }
