@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/steer-dev/steer/cache/internal/definition"
+	"github.com/steer-dev/steer/cache/internal/form"
 	"github.com/steer-dev/steer/cache/internal/store"
 	"github.com/steer-dev/steer/client"
 )
@@ -51,12 +52,31 @@ func (d *delegating) List(ctx context.Context, list client.ObjectList, opts ...c
 	return d.cache.list(ctx, d.Client, list, opts)
 }
 
-// seen makes the overlay see the writes made with ctx.
+// seen makes the overlay see the writes made with ctx, and their observers what the
+// cache held before.
 func (d *delegating) seen(ctx context.Context) context.Context {
+	wrote := d.cache.root().wrote
 	if d.cache.opts.NoReadYourWrites {
-		return ctx
+		wrote = func(context.Context, *client.Call) {}
 	}
-	return client.WithObserver(ctx, d.cache.root().wrote)
+	if !client.Observed(ctx) {
+		return client.WithObserver(ctx, wrote)
+	}
+	return client.WithWriteObserver(ctx, d.cache.root().held, wrote)
+}
+
+// held says of a write that is about to be sent what the cache holds of its object,
+// where that is the whole of it: not metadata alone, nor without what a transform drops.
+func (c *Cache) held(_ context.Context, call *client.Call) {
+	for _, s := range c.of(call.GVK) {
+		if s.Place.Form == form.Metadata || s.Transform != nil || s.packing != nil || !s.Watches(call.Key.Namespace) {
+			continue
+		}
+		if found, answer := s.store.Get(call.Key); found != nil && answer != store.Unknown {
+			call.Before = found
+			return
+		}
+	}
 }
 
 func (d *delegating) Create(ctx context.Context, obj client.Object, opts ...client.WriteOption) error {

@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/steer-dev/steer/client/codec"
@@ -165,6 +166,23 @@ func (c *call) admit(ctx context.Context) error {
 	return c.d.opts.BeforeWrite(ctx, &c.Call)
 }
 
+// begun tells the observers of a change to an object what is sent.
+func (c *call) begun(ctx context.Context, contentType string, body any) {
+	switch c.Verb {
+	case VerbUpdate:
+		// An update without a revision replaces whatever there is: what it changes is not known.
+		if m, ok := body.(metav1.Object); ok && m.GetResourceVersion() != "" {
+			begun(ctx, &c.Call, m.GetResourceVersion())
+		}
+	case VerbPatch, VerbApply:
+		c.Patch, _ = body.([]byte)
+		c.PatchType = types.PatchType(contentType)
+		if c.Verb == VerbApply {
+			begun(ctx, &c.Call, "")
+		}
+	}
+}
+
 // end notifies the observers and names the call in the error.
 func (c *call) end(ctx context.Context, err error) error {
 	if err != nil {
@@ -256,6 +274,7 @@ func (c *call) exchange(ctx context.Context, method, contentType string, body an
 	if err := c.admit(ctx); err != nil {
 		return err
 	}
+	c.begun(ctx, contentType, body)
 	resp, err := c.send(ctx, method, contentType, body, into, gvk)
 	if err != nil {
 		return err

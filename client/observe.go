@@ -7,8 +7,10 @@ import (
 	"context"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Verb is what a call does, in the words of Kubernetes' authorization.
@@ -54,6 +56,14 @@ type Call struct {
 	// the kind is not mapped: for reads of a cache, and in an interceptor.
 	Resource string
 
+	// Before is the version of the object that the cache of the client held when a write
+	// was sent; nil if it held none, or an update was of another revision. It is shared:
+	// read it, never change it.
+	Before runtime.Object
+	// Patch is what a patch or an apply sent, PatchType its form. It belongs to the call.
+	Patch     []byte
+	PatchType types.PatchType
+
 	// The rest is known when the call has finished.
 
 	Origin Origin
@@ -80,6 +90,7 @@ type Observer func(ctx context.Context, call *Call)
 type observerKey struct{}
 
 type observers struct {
+	before  Observer // may be nil
 	observe Observer
 	outer   *observers
 }
@@ -88,7 +99,31 @@ type observers struct {
 // top of the observers already there.
 func WithObserver(ctx context.Context, observe Observer) context.Context {
 	outer, _ := ctx.Value(observerKey{}).(*observers)
-	return context.WithValue(ctx, observerKey{}, &observers{observe, outer})
+	return context.WithValue(ctx, observerKey{}, &observers{nil, observe, outer})
+}
+
+// WithWriteObserver is [WithObserver], and before is called with each write that is
+// about to be sent, once its kind and key are known: it may set Call.Before.
+func WithWriteObserver(ctx context.Context, before, observe Observer) context.Context {
+	outer, _ := ctx.Value(observerKey{}).(*observers)
+	return context.WithValue(ctx, observerKey{}, &observers{before, observe, outer})
+}
+
+// begun asks what is known of the object of a write that is about to be sent, which is
+// at a revision if that is not empty.
+func begun(ctx context.Context, call *Call, revision string) {
+	o, _ := ctx.Value(observerKey{}).(*observers)
+	for ; o != nil; o = o.outer {
+		if o.before != nil {
+			o.before(ctx, call)
+		}
+	}
+	if call.Before == nil || revision == "" {
+		return
+	}
+	if m, ok := call.Before.(metav1.Object); !ok || m.GetResourceVersion() != revision {
+		call.Before = nil
+	}
 }
 
 // Unobserved returns a context whose calls no observer sees: for a Client that sends

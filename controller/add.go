@@ -110,7 +110,7 @@ func buildRequests[K comparable](deps Deps, s *settings[K], r Reconciler[K]) (en
 	case len(s.sources) == 0:
 		return nil, errors.New("nothing would ever request anything: pass AddRequests a controller.Typed with Watches or From")
 	}
-	sh := &shared{name: s.name, owner: s.owner(deps), deps: deps, log: deps.Log.With("controller", s.name)}
+	sh := &shared{name: s.name, owner: s.owner(deps), deps: deps, log: deps.Log.With("controller", s.name), writes: newWrites()}
 	describe := func(key K) (trace.Object, string) {
 		if req, ok := any(key).(Request); ok {
 			return trace.Object{Namespace: req.Namespace, Name: req.Name}, ""
@@ -191,7 +191,8 @@ func buildObjects(deps Deps, s *settings[Request], of reflect.Type, reconcile fu
 		return nil, err
 	}
 	sh := &shared{
-		name: s.name, owner: s.owner(deps), deps: deps, gvk: gvk, silent: s.silent,
+		writes: newWrites(),
+		name:   s.name, owner: s.owner(deps), deps: deps, gvk: gvk, silent: s.silent,
 		log: deps.Log.With("controller", s.name, "controllerGroup", gvk.Group, "controllerKind", gvk.Kind),
 	}
 	example.GetObjectKind().SetGroupVersionKind(gvk)

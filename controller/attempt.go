@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/client/wire"
 	"github.com/steer-dev/steer/trace"
 )
 
@@ -59,6 +60,11 @@ func (a *attempt) Value(key any) any {
 		return a
 	case trace.Key():
 		return &a.record
+	case wire.AuditKey():
+		if id := a.record.ID(); !id.IsZero() {
+			return id
+		}
+		return nil
 	}
 	return a.Context.Value(key)
 }
@@ -158,6 +164,8 @@ func observe(ctx context.Context, call *client.Call) {
 		Cached:      call.Origin != client.OriginServer,
 	}
 	switch {
+	case call.Err == nil && call.Verb.Writes() && !call.DryRun:
+		access.Changed = a.shared.writes.changed(call)
 	case verb.Reads() && apierrors.IsNotFound(call.Err):
 		access.Absent = true
 	case call.Err != nil:

@@ -76,6 +76,8 @@ type shared struct {
 	silent bool
 	// own are the writes that the controller makes for its reconciler.
 	own own.Writes
+	// writes tells which fields the writes of attempts change.
+	writes *writes
 }
 
 // controller is the engine behind [Add] and [AddRequests]: sources fill a queue, workers empty it.

@@ -35,7 +35,7 @@ func NewAttempt(ctx context.Context, deps Deps, name string, obj client.Object) 
 	if deps.Log == nil {
 		deps.Log = slog.Default()
 	}
-	sh := &shared{name: name, owner: cmp.Or(deps.FieldOwner, name), deps: deps, log: deps.Log.With("controller", name), gvk: gvk}
+	sh := &shared{name: name, owner: cmp.Or(deps.FieldOwner, name), deps: deps, log: deps.Log.With("controller", name), gvk: gvk, writes: newWrites()}
 	object := trace.Object{Group: gvk.Group, Kind: gvk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
 	a := newAttempt(client.WithObserver(ctx, observe), sh, object, "")
 	a.children = &appliedChildren{}

@@ -53,7 +53,7 @@ func TestAMistakeFailsTheTestAtOnceWithTheLineToAdd(t *testing.T) {
 		"a change of more than the status": {func(_ context.Context, _ client.Client, cm *corev1.ConfigMap) error {
 			cm.Data = map[string]string{"a": "1"}
 			return nil
-		}, []string{"data[a] of ConfigMap default/a was changed in place", "client.MergeFrom(before)"}},
+		}, []string{"data.a of ConfigMap default/a was changed in place", "client.MergeFrom(before)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

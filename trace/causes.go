@@ -4,6 +4,7 @@
 package trace
 
 import (
+	"cmp"
 	"iter"
 	"strings"
 )
@@ -28,7 +29,7 @@ type Causes struct {
 }
 
 // Add notes a cause. A cause that is there already is counted, and takes the
-// newer revision.
+// newer revision beside the first one.
 func (s *Causes) Add(c Cause) {
 	n := max(c.Count, 1)
 	c.Count = n
@@ -84,7 +85,10 @@ func (c *Cause) merge(other *Cause) bool {
 		return false
 	}
 	c.Count += other.Count
-	c.Revision = other.Revision
+	if other.Revision != "" && other.Revision != c.Revision {
+		c.First = cmp.Or(c.First, c.Revision, other.First)
+		c.Revision = other.Revision
+	}
 	c.Changed = mergePaths(c.Changed, other.Changed)
 	return true
 }

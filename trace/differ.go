@@ -5,6 +5,7 @@ package trace
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"maps"
 	"reflect"
@@ -14,8 +15,8 @@ import (
 	"sync"
 )
 
-// maxPaths is how many paths a [Differ] names before it stops looking.
-const maxPaths = 4
+// defaultMost is how many paths a [Differ] names before it stops looking.
+const defaultMost = 4
 
 // Differ names the fields in which two versions of an object differ. It keeps
 // one plan per Go type, so share one Differ. The zero value is ready; it is safe
@@ -24,13 +25,15 @@ type Differ struct {
 	// Without is a field of the object that is left out as well, "status" for
 	// instance.
 	Without string
+	// Most is how many paths are named at most; 0 means 4.
+	Most int
 
 	plans sync.Map // reflect.Type to *plan
 }
 
 // Changed returns the paths of the fields that differ, joined by commas, in the
 // order of the type: "spec.replicas,metadata.labels[app]". It names at most
-// four and ends the list with "..." when there are more. Resource version,
+// d.Most and ends the list with "..." when there are more. Resource version,
 // generation and managed fields are left out, since they change with everything
 // else. Both values must be of one type: pointers to structs, or unstructured
 // objects. Anything else has no paths. It never holds a value.
@@ -38,7 +41,7 @@ func (d *Differ) Changed(before, after any) string {
 	if d.Same(before, after) {
 		return ""
 	}
-	walk := walk{differ: d}
+	walk := walk{differ: d, most: cmp.Or(d.Most, defaultMost)}
 	if a, ok := content(before); ok {
 		b, ok := content(after)
 		if !ok {
@@ -175,6 +178,7 @@ func (d *Differ) plan(t reflect.Type) *plan {
 // walk is one comparison: the path to the values at hand, and the paths found.
 type walk struct {
 	differ *Differ
+	most   int
 	at     []step
 	paths  []string
 }
@@ -213,13 +217,13 @@ func (w *walk) path() string {
 }
 
 // full reports that no more paths are wanted.
-func (w *walk) full() bool { return len(w.paths) > maxPaths }
+func (w *walk) full() bool { return len(w.paths) > w.most }
 
 // differs notes the path at hand.
 func (w *walk) differs() {
 	switch {
 	case len(w.at) == 0:
-	case len(w.paths) == maxPaths:
+	case len(w.paths) == w.most:
 		w.paths = append(w.paths, "...")
 	default:
 		w.paths = append(w.paths, w.path())
@@ -254,6 +258,11 @@ func (w *walk) skipped() bool {
 		return true
 	}
 	return false
+}
+
+// chosen tells the maps of metadata whose keys users choose.
+func (w *walk) chosen() bool {
+	return len(w.at) == 2 && w.at[0].name == "metadata" && (w.at[1].name == "labels" || w.at[1].name == "annotations")
 }
 
 // value compares two values of one static type.
@@ -312,11 +321,9 @@ func (w *walk) mapping(a, b reflect.Value) {
 		}
 		return
 	}
-	// Objects without a type are maps all the way down: their keys are fields.
-	kind := stepKey
-	if a.Type().Elem().Kind() == reflect.Interface {
-		kind = stepField
-	}
+	// Objects without a type are maps all the way down: what looks like a field is one,
+	// so that both have the same paths.
+	chosen := w.chosen()
 	if a.Len() == b.Len() && plain(a.Type().Elem().Kind()) && sameEntries(a, b) {
 		return
 	}
@@ -328,6 +335,10 @@ func (w *walk) mapping(a, b reflect.Value) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(keys)) {
 		k := keys[name]
+		kind := stepKey
+		if !chosen && isFieldName(name) {
+			kind = stepField
+		}
 		w.below(step{name: name, kind: kind}, a.MapIndex(k), b.MapIndex(k))
 	}
 }

@@ -48,7 +48,7 @@ func TestDifferNamesTheChangedFields(t *testing.T) {
 		"element":     {func(p *corev1.Pod) { p.Spec.Containers[1].Image = "x" }, "spec.containers[1].image"},
 		"length":      {func(p *corev1.Pod) { p.Spec.Containers = p.Spec.Containers[:1] }, "spec.containers"},
 		"pointer":     {func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }, "metadata.deletionTimestamp"},
-		"quantity":    {func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Limits["cpu"] = resource.MustParse("2") }, "spec.containers[0].resources.limits[cpu]"},
+		"quantity":    {func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Limits["cpu"] = resource.MustParse("2") }, "spec.containers[0].resources.limits.cpu"},
 		"equal forms": {func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(time.Unix(100, 0).UTC()) }, ""},
 		"many": {func(p *corev1.Pod) {
 			p.Labels["a"], p.Labels["b"], p.Labels["c"], p.Labels["d"], p.Labels["e"] = "", "", "", "", ""

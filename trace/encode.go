@@ -64,6 +64,7 @@ func (w *buffer) cause(c *Cause) {
 	w.b = append(w.b, byte(c.Type))
 	w.object(&c.Object)
 	w.string(c.Revision)
+	w.string(c.First)
 	if c.secret() {
 		w.string(firstFields(c.Changed))
 	} else {
@@ -150,7 +151,7 @@ func (r *Recorder) decode(b []byte) Record {
 	if rec.Adds > 0 {
 		rec.Causes = make([]Cause, d.uint())
 		for i := range rec.Causes {
-			rec.Causes[i] = Cause{Type: CauseType(d.byte()), Object: d.object(), Revision: d.string(), Changed: d.string(), Count: int(d.uint())}
+			rec.Causes[i] = Cause{Type: CauseType(d.byte()), Object: d.object(), Revision: d.string(), First: d.string(), Changed: d.string(), Count: int(d.uint())}
 		}
 	}
 	for d.byte() == tagAccess {

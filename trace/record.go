@@ -125,15 +125,20 @@ func (t *CauseType) UnmarshalText(text []byte) error {
 type Cause struct {
 	Type CauseType `json:"type"`
 	Object
-	// Revision of the object that the event carried.
+	// Revision of the object that the event carried; of a cause that came several times,
+	// that of the newest event.
 	Revision string `json:"revision,omitempty"`
+	// First is the revision of the first event of a cause that came several times; empty
+	// if it is that of the newest.
+	First string `json:"firstRevision,omitempty"`
 	// Changed lists the changed fields as paths joined by commas; see [Differ].
 	Changed string `json:"changed,omitempty"`
 	// Count tells how many times the cause came; 0 means once.
 	Count int `json:"count,omitempty"`
 }
 
-// String returns for instance "updated Pod default/web-1@44 (status.phase)".
+// String returns for instance "updated Pod default/web-1@44 (status.phase)", and with
+// "@41..44" what came at several revisions.
 func (c Cause) String() string {
 	var b strings.Builder
 	b.WriteString(c.Type.String())
@@ -141,7 +146,11 @@ func (c Cause) String() string {
 		b.WriteString(" " + c.Object.String())
 	}
 	if c.Revision != "" {
-		b.WriteString("@" + c.Revision)
+		b.WriteByte('@')
+		if c.First != "" {
+			b.WriteString(c.First + "..")
+		}
+		b.WriteString(c.Revision)
 	}
 	if c.Changed != "" {
 		b.WriteString(" (" + c.Changed + ")")
@@ -201,8 +210,11 @@ type Access struct {
 	Items int `json:"items,omitempty"`
 	// Cached reports that no request was sent.
 	Cached bool `json:"cached,omitempty"`
-	// Changed lists the fields that the patch of a webhook sets, as paths joined by
-	// commas.
+	// Changed lists fields as paths joined by commas, [MaxWritten] at most, with "..." at the
+	// end if there are more: of a patch those that it sets or removes, of an update or an
+	// apply those in which the answer differs from the version that was known when it was
+	// sent. It is empty where that is not known, and where nothing was changed. It holds
+	// no values.
 	Changed string `json:"changed,omitempty"`
 	// Absent reports that a read found nothing, which is an answer, not a failure.
 	Absent bool `json:"absent,omitempty"`

@@ -121,6 +121,7 @@ func TestSecretsStayOut(t *testing.T) {
 	var a Active
 	r.Begin(&a, Start{Controller: "c", Causes: &causes})
 	a.Note(Access{Verb: Update, Object: secret, Error: `data.key: Invalid value: "hunter2"`})
+	a.Note(Access{Verb: Patch, Object: secret, Changed: MergeFields([]byte(`{"data":{"hunter2":"x"},"metadata":{"annotations":{"hunter2":"x"}}}`))})
 	a.End(End{Outcome: Failed, Err: errors.New(`write: Invalid value: "hunter2"`)})
 
 	var out bytes.Buffer
@@ -130,7 +131,7 @@ func TestSecretsStayOut(t *testing.T) {
 	if strings.Contains(out.String(), "hunter2") || bytes.Contains(r.segments[0], []byte("hunter2")) {
 		t.Errorf("the record quotes a Secret: %s", out.String())
 	}
-	if got := kept(r)[0]; got.Causes[0].Changed != "data,metadata" || got.Writes[0].Name != "login" {
+	if got := kept(r)[0]; got.Causes[0].Changed != "data,metadata" || got.Writes[1].Changed != "data,metadata" || got.Writes[0].Name != "login" {
 		t.Errorf("too much is gone: %v", got)
 	}
 }
@@ -217,13 +218,37 @@ func TestCausesKeepTheFirstThenTheLatestAndCountAll(t *testing.T) {
 	for c := range s.All() {
 		got = append(got, c.String())
 	}
-	want := []string{"updated 0 (b,a,c) x3", "updated 13", "updated 14", "updated 15", "updated 16", "updated 17", "updated 18", "updated 19"}
+	want := []string{"updated 0@9 (b,a,c) x3", "updated 13", "updated 14", "updated 15", "updated 16", "updated 17", "updated 18", "updated 19"}
 	if diff := cmp.Diff(want, got); diff != "" || s.Total() != 22 {
 		t.Errorf("total %d: %s", s.Total(), diff)
 	}
 	s.Reset()
 	for c := range s.All() {
 		t.Errorf("%v after Reset", c)
+	}
+}
+
+func TestAMergedCauseKeepsTheFirstAndTheNewestRevision(t *testing.T) {
+	t.Parallel()
+	var s Causes
+	pod := Object{Kind: "Pod", Namespace: "default", Name: "web-1"}
+	for _, revision := range []string{"41", "42", "42", "", "44"} {
+		s.Add(Cause{Type: Updated, Object: pod, Revision: revision})
+	}
+	s.Add(Cause{Type: Deleted, Object: pod, Revision: "45"})
+	r := NewRecorder(Options{})
+	var a Active
+	r.Begin(&a, Start{Causes: &s})
+	a.End(End{Outcome: Done})
+	want := []Cause{
+		{Type: Updated, Object: pod, Revision: "44", First: "41", Count: 5},
+		{Type: Deleted, Object: pod, Revision: "45", Count: 1},
+	}
+	if diff := cmp.Diff(want, kept(r)[0].Causes); diff != "" {
+		t.Error(diff)
+	}
+	if got := kept(r)[0].Causes[0].String(); got != "updated Pod default/web-1@41..44 x5" {
+		t.Error(got)
 	}
 }
 

@@ -224,6 +224,9 @@ func (c *Conn) send(ctx context.Context, client *http.Client, req Request, retry
 	if req.IfNoneMatch != "" {
 		hr.Header.Set("If-None-Match", req.IfNoneMatch)
 	}
+	if id := auditID(ctx); id != "" {
+		hr.Header.Set("Audit-ID", id)
+	}
 	start := time.Now()
 	resp, err := client.Do(hr)
 	if c.opts.OnAttempt != nil {
