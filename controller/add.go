@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/controller/internal/access"
 	"github.com/steer-dev/steer/queue"
 	"github.com/steer-dev/steer/trace"
 )
@@ -110,7 +111,7 @@ func buildRequests[K comparable](deps Deps, s *settings[K], r Reconciler[K]) (en
 	case len(s.sources) == 0:
 		return nil, errors.New("nothing would ever request anything: pass AddRequests a controller.Typed with Watches or From")
 	}
-	sh := &shared{name: s.name, owner: s.owner(deps), deps: deps, log: deps.Log.With("controller", s.name), writes: newWrites()}
+	sh := &shared{name: s.name, owner: s.owner(deps), deps: deps, log: deps.Log.With("controller", s.name), calls: access.NewCalls()}
 	describe := func(key K) (trace.Object, string) {
 		if req, ok := any(key).(Request); ok {
 			return trace.Object{Namespace: req.Namespace, Name: req.Name}, ""
@@ -191,8 +192,8 @@ func buildObjects(deps Deps, s *settings[Request], of reflect.Type, reconcile fu
 		return nil, err
 	}
 	sh := &shared{
-		writes: newWrites(),
-		name:   s.name, owner: s.owner(deps), deps: deps, gvk: gvk, silent: s.silent,
+		calls: access.NewCalls(),
+		name:  s.name, owner: s.owner(deps), deps: deps, gvk: gvk, silent: s.silent,
 		log: deps.Log.With("controller", s.name, "controllerGroup", gvk.Group, "controllerKind", gvk.Kind),
 	}
 	example.GetObjectKind().SetGroupVersionKind(gvk)

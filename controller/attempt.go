@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/wire"
@@ -148,30 +147,9 @@ func observe(ctx context.Context, call *client.Call) {
 		return
 	}
 	a.noted(call)
-	verb := trace.VerbOf(string(call.Verb))
-	if verb == 0 {
-		return
+	if access, ok := a.shared.calls.Of(call); ok {
+		a.record.Note(access)
 	}
-	access := trace.Access{
-		Verb: verb,
-		Object: trace.Object{
-			Group: call.GVK.Group, Kind: call.GVK.Kind,
-			Namespace: call.Key.Namespace, Name: call.Key.Name,
-		},
-		Subresource: call.SubResource,
-		Revision:    call.ResourceVersion,
-		Items:       call.Items,
-		Cached:      call.Origin != client.OriginServer,
-	}
-	switch {
-	case call.Err == nil && call.Verb.Writes() && !call.DryRun:
-		access.Changed = a.shared.writes.changed(call)
-	case verb.Reads() && apierrors.IsNotFound(call.Err):
-		access.Absent = true
-	case call.Err != nil:
-		access.Error = call.Err.Error()
-	}
-	a.record.Note(access)
 }
 
 type logKey struct{}

@@ -47,6 +47,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/controller/internal/access"
 	"github.com/steer-dev/steer/controller/internal/comeback"
 	"github.com/steer-dev/steer/controller/internal/own"
 	"github.com/steer-dev/steer/queue"
@@ -76,8 +77,8 @@ type shared struct {
 	silent bool
 	// own are the writes that the controller makes for its reconciler.
 	own own.Writes
-	// writes tells which fields the writes of attempts change.
-	writes *writes
+	// calls tells records what the calls of attempts read and wrote.
+	calls *access.Calls
 }
 
 // controller is the engine behind [Add] and [AddRequests]: sources fill a queue, workers empty it.

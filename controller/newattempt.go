@@ -11,6 +11,7 @@ import (
 	"log/slog"
 
 	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/controller/internal/access"
 	"github.com/steer-dev/steer/trace"
 )
 
@@ -35,7 +36,7 @@ func NewAttempt(ctx context.Context, deps Deps, name string, obj client.Object) 
 	if deps.Log == nil {
 		deps.Log = slog.Default()
 	}
-	sh := &shared{name: name, owner: cmp.Or(deps.FieldOwner, name), deps: deps, log: deps.Log.With("controller", name), gvk: gvk, writes: newWrites()}
+	sh := &shared{name: name, owner: cmp.Or(deps.FieldOwner, name), deps: deps, log: deps.Log.With("controller", name), gvk: gvk, calls: access.NewCalls()}
 	object := trace.Object{Group: gvk.Group, Kind: gvk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
 	a := newAttempt(client.WithObserver(ctx, observe), sh, object, "")
 	a.children = &appliedChildren{}
