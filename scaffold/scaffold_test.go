@@ -128,6 +128,17 @@ func program(t *testing.T, dir string, words ...string) string {
 	return string(out)
 }
 
+// passes runs the tests of a project if STEER_PROJECTS is set, as it is in .ci/run projects, and
+// compiles them otherwise: each links a server. TestProjectPassesItsOwnTests runs them anywhere.
+func passes(t *testing.T, dir, packages string) {
+	t.Helper()
+	if os.Getenv("STEER_PROJECTS") == "" {
+		compiles(t, dir, packages)
+		return
+	}
+	program(t, dir, "go", "test", packages)
+}
+
 // compiles checks that packages and their tests compile, and links nothing. The tests that run
 // in projects, and go vet with the analyzers of go test, are the business of go test; all
 // analyzers of go vet, which have to read hundreds of dependencies once more, that of the

@@ -35,7 +35,7 @@ func TestServerIsMadeOfGoTypes(t *testing.T) {
 	if err != nil || !slices.Equal(report.Created, want) || !slices.Contains(report.Changed, serverFile) {
 		t.Errorf("a second kind: %+v, %v", report, err)
 	}
-	program(t, dir, "go", "test", "./cmd/server")
+	passes(t, dir, "./cmd/server")
 	create(t, APIOptions{Dir: dir, GVK: guestbook("v1"), NoGenerate: true})
 	for want, gvk := range map[string]project.GVK{
 		"has CustomResourceDefinitions of webapp.example.com/v1": kindOf("webapp", "v1", "Note"),
