@@ -52,5 +52,6 @@
 // and clients list again. The store refuses an etcd whose revision is below one that it
 // has seen, if necessary in an earlier process ([Options].RevisionFile), one of which the
 // terms of leaders show that it was below, and one that lacks the newest change of the prefix
-// that was seen, also if other programs have brought its revision past that.
+// that was seen, also if other programs have brought its revision past that. A store that is
+// new to the prefix has seen nothing, and takes what it finds.
 package etcd

@@ -12,8 +12,8 @@ var (
 	// ErrRestored: etcd does not have what this store has seen.
 	ErrRestored = errors.New("etcd: it does not have what was seen before, as after the restore of a backup: " +
 		"stop all members and servers, and restore the backup with etcdutl snapshot restore --bump-revision 1000000000 --mark-compacted")
-	// ErrDamaged: the file that [Options].RevisionFile names is not as it was written.
-	ErrDamaged = errors.New("etcd: the file of what was seen is damaged")
+	// ErrDamaged: the file that [Options].RevisionFile names is not as it was written, or is gone.
+	ErrDamaged = errors.New("etcd: the file of what was seen is damaged or lost")
 	// ErrUnfinished: [Restore] was ended before it was done.
 	ErrUnfinished = errors.New("etcd: a snapshot is being restored into the prefix, or the program that did so was ended: restore it again, to the end")
 	// ErrReplaced: [Restore] replaced the data of an open store.

@@ -47,7 +47,9 @@ type Options struct {
 	NoCompaction bool
 	// RevisionFile keeps what was seen last, so that Open recognizes an etcd that was restored
 	// to before it. Open makes its folder. A file that is damaged or cannot be written is an
-	// error. Empty: only a store that is open recognizes it.
+	// error, and so is one that is gone: a file beside it, with .owner at the end of its name,
+	// says that it was there. A store that has lost both is as a new one. Empty: only a store
+	// that is open recognizes it.
 	RevisionFile string
 	// Log receives what no caller sees. nil: nothing is logged.
 	Log *slog.Logger

@@ -36,7 +36,7 @@ func (s *Store) seen() seen {
 
 // remember begins to keep what was seen in a file. It fails with [ErrRestored] if the file
 // has something of the same owner that etcd does not have, and with [ErrDamaged] if it does
-// not say what was seen.
+// not say what was seen, or is gone.
 func (s *Store) remember(ctx context.Context, owner string, now storage.Revision, terms lineage) error {
 	file := s.options.RevisionFile
 	if file == "" {
@@ -49,6 +49,11 @@ func (s *Store) remember(ctx context.Context, owner string, now storage.Revision
 	if err != nil {
 		return err
 	}
+	if old.Owner == "" {
+		if err := neverSeen(file, owner); err != nil {
+			return err
+		}
+	}
 	if old.Owner == owner {
 		err := old.Terms.check(old.Revision, terms)
 		if err == nil && old.Revision > now {
@@ -58,7 +63,7 @@ func (s *Store) remember(ctx context.Context, owner string, now storage.Revision
 			err = s.attest(ctx, old.Revision, old.Last)
 		}
 		if errors.Is(err, ErrRestored) {
-			return fmt.Errorf("%w; to go on with what there is, remove %s", err, file)
+			return fmt.Errorf("%w; to go on with what there is, remove %s and %s", err, file, markOf(file))
 		}
 		if err != nil {
 			return err
@@ -85,6 +90,32 @@ func readSeen(file string) (old seen, err error) {
 	return old, nil
 }
 
+// mark is the content of the file beside [Options].RevisionFile, which says that there is to be
+// one: without it, a server whose file is lost could not be told from a new one.
+type mark struct {
+	Owner string `json:"owner"`
+}
+
+func markOf(file string) string { return file + ".owner" }
+
+// neverSeen fails with [ErrDamaged] if a store has kept what it saw of an owner in a file that
+// is not there now.
+func neverSeen(file, owner string) error {
+	text, err := os.ReadFile(markOf(file))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("etcd: read whose data was seen: %w", err)
+	}
+	var m mark
+	if err := json.Unmarshal(text, &m); err == nil && m.Owner != "" && m.Owner != owner {
+		return nil // of another prefix, or of data that was replaced
+	}
+	return fmt.Errorf("%w: %s is gone, and this server has seen the data before: if etcd was not restored from a backup since, remove %s",
+		ErrDamaged, file, markOf(file))
+}
+
 // write keeps what was seen, durably. What could not be written is written the next time, and
 // until then the health fails.
 func (r *reads) write(file string, now seen) error {
@@ -94,9 +125,10 @@ func (r *reads) write(file string, now seen) error {
 		return nil
 	}
 	now.Owner = r.owner
-	text, err := json.Marshal(now)
-	if err == nil {
-		err = durable.WriteFile(file, text, 0o600)
+	err := writeJSON(file, now)
+	if err == nil && !r.marked {
+		err = writeJSON(markOf(file), mark{r.owner}) // after the file that it says is there
+		r.marked = err == nil
 	}
 	if err != nil {
 		r.unwritten = fmt.Errorf("etcd: keep what was seen: %w", err)
@@ -104,4 +136,13 @@ func (r *reads) write(file string, now seen) error {
 	}
 	r.remembered, r.unwritten = now.Revision, nil
 	return nil
+}
+
+// writeJSON replaces a file durably.
+func writeJSON(file string, value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return durable.WriteFile(file, text, 0o600)
 }

@@ -43,6 +43,59 @@ func TestOpenRefusesADamagedFileOfWhatWasSeen(t *testing.T) {
 	}
 }
 
+func TestOpenRefusesALostFileOfWhatWasSeen(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "revision")
+	begin := func(id string) error {
+		s := (&fake{key: "/steer/.steer/owner", value: `{"format":1,"id":"` + id + `"}`}).connected(t)
+		s.options.RevisionFile = file
+		if _, _, err := s.own(t.Context()); err != nil {
+			return err
+		}
+		return s.reads.write(file, seen{Revision: 7})
+	}
+	lose := func(files ...string) {
+		t.Helper()
+		for _, file := range files {
+			if err := os.Remove(file); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	wantDamaged := func(why string) {
+		t.Helper()
+		if err := begin("x"); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), markOf(file)) {
+			t.Errorf("%s: got error %v, want ErrDamaged with what to remove", why, err)
+		}
+	}
+	if err := errors.Join(begin("x"), begin("x")); err != nil {
+		t.Fatal("a new server, and its next start: ", err)
+	}
+	lose(file)
+	wantDamaged("the file is lost")
+	if err := os.WriteFile(markOf(file), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wantDamaged("the file is lost, and what says so is damaged")
+	lose(markOf(file))
+	if err := begin("x"); err != nil {
+		t.Fatal("what there is was accepted: ", err)
+	}
+	lose(file)
+	if err := begin("y"); err != nil {
+		t.Error("the data of another prefix: ", err)
+	}
+	// A server of an earlier version has the file alone.
+	lose(markOf(file))
+	if err := begin("y"); err != nil {
+		t.Fatal(err)
+	}
+	lose(file)
+	if err := begin("y"); !errors.Is(err, ErrDamaged) {
+		t.Errorf("after a start with the file of an earlier version: got error %v, want ErrDamaged", err)
+	}
+}
+
 func TestHealthFailsWhileWhatWasSeenCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	r := reads{confirmed: time.Now()}

@@ -27,6 +27,7 @@ type reads struct {
 
 	owner      string           // what the file of what was seen is about
 	remembered storage.Revision // what it has
+	marked     bool             // whether the file beside it says so
 	unwritten  error            // why it could not be written the last time
 }
 
