@@ -261,14 +261,11 @@ func upHome(o upOptions, options *controlplane.Options) (string, func() error, e
 
 // defaultDataDir is where the data goes without a flag.
 func defaultDataDir() (string, error) {
-	if state := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
-		return filepath.Join(state, "steer"), nil
-	}
-	home, err := os.UserHomeDir()
+	state, err := command.StateDir()
 	if err != nil {
 		return "", errors.New("there is no home directory to keep the data in: choose a directory with --data-dir, or keep nothing with --in-memory")
 	}
-	return filepath.Join(home, ".local", "state", "steer"), nil
+	return filepath.Join(state, "steer"), nil
 }
 
 // addressIsFree finds out about a busy port before anything is written.

@@ -45,3 +45,26 @@ func CacheDir() string {
 	}
 	return filepath.Join(dir, "steer", "generate")
 }
+
+// StateDir is the folder $XDG_STATE_HOME or ~/.local/state, for what lasts on this machine; an
+// error says that there is none.
+func StateDir() (string, error) {
+	if state := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
+		return state, nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(home, ".local", "state"), nil
+}
+
+// DevKeys is the folder for the keys of the control planes that steer dev runs; empty if there
+// is no place for them.
+func DevKeys() string {
+	state, err := StateDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(state, "steer-dev")
+}

@@ -5,9 +5,12 @@ package dev
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -58,10 +61,7 @@ func (l *loop) onOwn(ctx context.Context) (err error) {
 		return err
 	}
 	t.server = &localServer{own: t, address: address}
-	plane, stop, err := StartPlane(ctx, controlplane.Options{
-		Listen: t.address(), DataDir: data, Version: l.Version, Workloads: &workloads.Options{},
-		Webhooks: webhookclient.Options{Resolve: t.webhooks.resolve},
-	})
+	plane, stop, err := t.plane(ctx, data)
 	var inUse *local.InUseError
 	if errors.As(err, &inUse) {
 		return fmt.Errorf("dev: another steer dev runs in this project: stop that one")
@@ -80,6 +80,38 @@ func (l *loop) onOwn(ctx context.Context) (err error) {
 		return err
 	}
 	return l.show(ctx, "Kubernetes 1.36", project.StateDir+"/kubeconfig", fmt.Sprintf("export KUBECONFIG=%s # %s, Kubernetes 1.36%s", t.kubeconfig, l.project.Name, elsewhere("", t.kubeconfig)))
+}
+
+// plane starts the control plane with the data of an earlier run.
+func (t *own) plane(ctx context.Context, data string) (*controlplane.Plane, func() error, error) {
+	keys, err := t.keyring()
+	if err != nil {
+		return nil, nil, err
+	}
+	return StartPlane(ctx, controlplane.Options{
+		Listen: t.address(), DataDir: data, Version: t.Version, Workloads: &workloads.Options{},
+		Webhooks:       webhookclient.Options{Resolve: t.webhooks.resolve},
+		Authentication: controlplane.Authentication{Keys: keys},
+	})
+}
+
+// keyring returns the keys of the control plane of the project. They are kept by the path of
+// the project and not in it, where keys could be that came with a repository, and that its
+// author has, too.
+func (t *own) keyring() (*controlplane.Keys, error) {
+	if t.Keys == "" {
+		return controlplane.NewKeys()
+	}
+	path, err := filepath.Abs(t.Dir)
+	if err != nil {
+		return nil, err
+	}
+	of := sha256.Sum256([]byte(path))
+	keys, err := controlplane.OpenKeys(filepath.Join(t.Keys, hex.EncodeToString(of[:16])))
+	if err != nil {
+		return nil, fmt.Errorf("dev: the keys of the control plane are kept in %s: %w", t.Keys, err)
+	}
+	return keys, nil
 }
 
 // elsewhere is a line about the server that kubectl and make install speak to by the first
@@ -113,7 +145,8 @@ func (t *own) prepare(ctx context.Context) error {
 	return t.authorize(ctx)
 }
 
-// address is that of the kubeconfig of an earlier run, if it is free.
+// address is that of the kubeconfig of an earlier run, if it is free, and on the loopback
+// interface as all that are written: the file may have come with a repository.
 func (t *own) address() string {
 	config, err := clientcmd.LoadFromFile(t.kubeconfig)
 	if err != nil {
@@ -121,7 +154,10 @@ func (t *own) address() string {
 	}
 	if about, ok := config.Contexts[config.CurrentContext]; ok && config.Clusters[about.Cluster] != nil {
 		server, err := url.Parse(config.Clusters[about.Cluster].Server)
-		if err == nil && feed.IsFree(server.Host) {
+		if err != nil {
+			return "127.0.0.1:0"
+		}
+		if at, err := netip.ParseAddrPort(server.Host); err == nil && at.Addr().IsLoopback() && feed.IsFree(server.Host) {
 			return server.Host
 		}
 	}

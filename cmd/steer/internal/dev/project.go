@@ -38,6 +38,9 @@ type Options struct {
 	In *os.File
 	// Cache is the folder with the records of the generator's runs.
 	Cache string
+	// Keys is the folder outside of all projects with the keys of their control planes. Empty:
+	// they are new at each start.
+	Keys string
 	// Version of Steer.
 	Version string
 	// Debug is the address at which the operator waits for debuggers of Go; empty runs it
@@ -124,8 +127,8 @@ func (l *loop) show(ctx context.Context, server, kubeconfig, line string) (err e
 	return l.run(ctx)
 }
 
-// MakeState makes the [project.StateDir] of a project. Its kubeconfig and keys do not belong
-// into a repository.
+// MakeState makes the [project.StateDir] of a project. Its kubeconfig does not belong into a
+// repository.
 func MakeState(dir string) error {
 	state := filepath.Join(dir, project.StateDir)
 	if err := os.MkdirAll(state, 0o755); err != nil {

@@ -29,7 +29,7 @@ import (
 )
 
 func options(t *testing.T, dir string, errs io.Writer) Options {
-	return Options{Dir: dir, Out: io.Discard, Errs: errs, Cache: t.TempDir(), Version: "devel"}
+	return Options{Dir: dir, Out: io.Discard, Errs: errs, Cache: t.TempDir(), Keys: t.TempDir(), Version: "devel"}
 }
 
 // developed is a steer dev that runs in a project.

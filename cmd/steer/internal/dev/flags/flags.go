@@ -101,7 +101,7 @@ The first line on standard error is what kubectl needs in another terminal.`,
 				return err
 			}
 			err = dev.Project(cmd.Context(), dev.Options{
-				Dir: dir, Out: cmd.OutOrStdout(), Errs: cmd.ErrOrStderr(), Cache: command.CacheDir(), Version: command.Version(),
+				Dir: dir, Out: cmd.OutOrStdout(), Errs: cmd.ErrOrStderr(), Cache: command.CacheDir(), Keys: command.DevKeys(), Version: command.Version(),
 				Debug: debug, Terminal: terminal(), In: input(), Remote: remote,
 			})
 			if errors.Is(err, project.ErrUsage) {
