@@ -64,6 +64,11 @@ type Options struct {
 	// flight recorder as JSON lines (?follow: as they come); empty serves
 	// neither. It authenticates no one: use a loopback address.
 	DebugAddress string
+	// MaxConnections is how many connections each of the servers has open at once: of health,
+	// metrics, debugging, and of webhooks unless their options say another number. Where there
+	// are as many, a new one takes the place of the oldest of the address that has the most, and
+	// is closed if that is its own. Default 1,000; negative: no bound.
+	MaxConnections int
 	// Recorder of reconciles: its memory.
 	Recorder trace.Options
 	// OnError is called with every error that ends an attempt of a reconciler,

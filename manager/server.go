@@ -17,6 +17,7 @@ import (
 
 	"github.com/steer-dev/steer/certificate"
 	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/internal/connections"
 )
 
 const (
@@ -82,7 +83,7 @@ func (s *servers) start(ctx context.Context, m *Manager) error {
 		if server.address == "" {
 			continue
 		}
-		at, err := s.serve(server.what, server.address, server.make())
+		at, err := s.serve(server.what, server.address, o.MaxConnections, server.make())
 		if err != nil {
 			s.shutdown()
 			return err
@@ -134,12 +135,13 @@ func (s *servers) metricsServer(m *Manager) *http.Server {
 	return server
 }
 
-// serve listens on an address and serves there. The caller holds mu.
-func (s *servers) serve(what, address string, server *http.Server) (net.Addr, error) {
+// serve listens on an address and serves there, so many connections at once. The caller holds mu.
+func (s *servers) serve(what, address string, most int, server *http.Server) (net.Addr, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("manager: %s server: %w; choose another address, or \":0\" for any free port", what, err)
 	}
+	listener = connections.Bound(listener, most)
 	s.running = append(s.running, server)
 	s.serving.Go(func() {
 		// Serve ends when shutdown closes the server. A listener that breaks before

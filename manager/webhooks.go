@@ -37,6 +37,7 @@ func (m *Manager) newWebhooks(c client.Client) *webhook.Server {
 	if o.Context == nil {
 		o.Context = cache.AwaitStart
 	}
+	o.MaxConnections = cmp.Or(o.MaxConnections, m.opts.MaxConnections)
 	o.Scheme = cmp.Or(o.Scheme, m.opts.Scheme)
 	o.Trace = cmp.Or(o.Trace, m.recorder)
 	o.Log = cmp.Or(o.Log, m.opts.Log)

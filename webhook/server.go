@@ -24,6 +24,7 @@ import (
 
 	"github.com/steer-dev/steer/certificate"
 	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/internal/connections"
 	"github.com/steer-dev/steer/trace"
 	"github.com/steer-dev/steer/webhook/conversion"
 )
@@ -45,6 +46,10 @@ type Options struct {
 	// API servers that have not noticed yet are answered. Default 10 s; negative does not
 	// wait, nor does a server with a self-signed certificate, which `steer dev` calls.
 	Drain time.Duration
+	// MaxConnections is how many connections are open at once: where there are as
+	// many, a new one takes the place of the oldest of the address that has the most, and is
+	// closed if that is its own. Default 1,000; negative: no bound.
+	MaxConnections int
 	// Scheme knows the Go types of the kinds.
 	Scheme *runtime.Scheme
 	// Client keeps the Secret of Authority, and gives API servers its caBundle. nil
@@ -255,7 +260,7 @@ func (s *Server) serveOn(ctx context.Context, listener net.Listener, get getCert
 	s.opts.Log.Info("Serving", "server", "webhooks", "address", listener.Addr().String(), "paths", s.Paths())
 
 	broken := make(chan error, 1)
-	go func() { broken <- server.ServeTLS(listener, "", "") }()
+	go func() { broken <- server.ServeTLS(connections.Bound(listener, s.opts.MaxConnections), "", "") }()
 	select {
 	case err := <-broken:
 		s.stop()

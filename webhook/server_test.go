@@ -439,3 +439,33 @@ func TestServerWaitsForItsAuthority(t *testing.T) {
 		}}
 	})
 }
+
+func TestConnectionsAreBounded(t *testing.T) {
+	t.Parallel()
+	w := newWeb(t, func(o *webhook.Options) { o.Address, o.Drain, o.MaxConnections = "127.0.0.1:0", -1, 2 })
+	if err := webhook.AddHandler(w, "/h", webhook.HandlerFunc(func(context.Context, *webhook.Request) webhook.Response { return webhook.Allowed() })); err != nil {
+		t.Fatal(err)
+	}
+	server := start(t, w)
+	var handshakes []func() error
+	for range 3 {
+		c, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		handshakes = append(handshakes, tls.Client(c, &tls.Config{InsecureSkipVerify: true}).Handshake) //nolint:gosec // it is about who is answered
+	}
+	if err := handshakes[2](); err == nil {
+		t.Error("of three connections, where two are allowed, the third one is served")
+	}
+	for i, handshake := range handshakes[:2] {
+		if err := handshake(); err != nil {
+			t.Errorf("connection %d: %v", i, err)
+		}
+	}
+	server.stop()
+	if err := <-server.ended; err != nil {
+		t.Error(err)
+	}
+}
