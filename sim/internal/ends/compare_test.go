@@ -13,7 +13,7 @@ import (
 
 func TestEndsAreEqualWhateverServersGive(t *testing.T) {
 	t.Parallel()
-	for i := range uint64(200) {
+	for i := range uint64(60) {
 		w := newWorld(rand.New(rand.NewPCG(i, 0)))
 		a, b := New(w.run(2*i+1)), New(w.run(2*i+2))
 		for _, d := range Compare(a, b, nil) {
@@ -55,7 +55,7 @@ func TestEndsDifferWhereRunsDo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for i := range uint64(20) {
+			for i := range uint64(6) {
 				w := newWorld(rand.New(rand.NewPCG(i, 0)))
 				other := w
 				other.members = slices.Clone(w.members)
@@ -113,7 +113,7 @@ func TestEndsOfAlikeObjectsArePairedTogether(t *testing.T) {
 		{role: "r", claim: 0, size: "1Gi"}, {role: "r", claim: 1, size: "2Gi"}, {role: "r", claim: 2, size: "2Gi"},
 		{role: "r", claim: 4, size: "3Gi"}, {role: "r", claim: 5, size: "3Gi"}, {role: "r", claim: 3, size: "3Gi"},
 	}}
-	for i := range uint64(50) {
+	for i := range uint64(20) {
 		if found := Compare(New(w.run(2*i+1)), New(w.run(2*i+2)), nil); len(found) > 0 {
 			t.Fatalf("%v", found)
 		}
