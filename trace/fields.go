@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Bounds of the paths of one write.
@@ -158,136 +160,61 @@ func everywhere(path string) bool {
 // eachField calls yield with the path of every field of a JSON object that holds no
 // other fields, until it returns false. What is malformed ends it.
 func eachField(text []byte, yield func(path string) bool) {
-	s := scanner{text: text, yield: yield, path: make([]byte, 0, 128)}
-	s.value(0)
+	r := reader{yield: yield, path: make([]byte, 0, 128)}
+	r.dec = jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	r.value(0)
 }
 
-// scanner walks a JSON text without decoding its values.
-type scanner struct {
-	text  []byte
-	at    int
+// reader goes through a JSON text without decoding its values.
+type reader struct {
+	dec   *jsontext.Decoder
 	path  []byte
 	yield func(string) bool
 }
 
-// next skips white space and returns the byte at hand, 0 at the end.
-func (s *scanner) next() byte {
-	for s.at < len(s.text) {
-		switch c := s.text[s.at]; c {
-		case ' ', '\t', '\n', '\r':
-			s.at++
-		default:
-			return c
-		}
-	}
-	return 0
-}
-
 // value walks the value at hand. It reports false when the walk is over.
-func (s *scanner) value(depth int) bool {
-	if s.next() != '{' || depth == maxNested {
-		return s.skip() && s.leaf()
+func (r *reader) value(depth int) bool {
+	if r.dec.PeekKind() != '{' || depth == maxNested {
+		return r.leaf()
 	}
-	s.at++
-	if s.next() == '}' {
-		s.at++
-		return s.leaf()
-	}
-	for {
-		key, ok := s.key()
-		if !ok || s.next() != ':' {
-			return false
-		}
-		s.at++
-		if before := len(s.path); bytes.IndexByte(key, ',') < 0 {
-			s.path = appendKey(s.path, key)
-			ok = s.value(depth + 1)
-			s.path = s.path[:before]
-		} else { // no part of a path: the field that has the key stands for it
-			ok = s.skip() && s.leaf()
-		}
-		if !ok {
-			return false
-		}
-		switch s.next() {
-		case ',':
-			s.at++
-			s.next()
-		case '}':
-			s.at++
-			return true
-		default:
-			return false
-		}
-	}
-}
-
-// leaf yields the path at hand.
-func (s *scanner) leaf() bool {
-	path := string(s.path)
-	return path == "" || everywhere(path) || s.yield(path)
-}
-
-// key reads a string.
-func (s *scanner) key() ([]byte, bool) {
-	from := s.at
-	if !s.quoted() {
-		return nil, false
-	}
-	text := s.text[from:s.at]
-	if bytes.IndexByte(text, '\\') < 0 {
-		return text[1 : len(text)-1], true
-	}
-	var key string
-	err := json.Unmarshal(text, &key)
-	return []byte(key), err == nil
-}
-
-// quoted moves behind the string at hand.
-func (s *scanner) quoted() bool {
-	if s.at >= len(s.text) || s.text[s.at] != '"' {
+	if _, err := r.dec.ReadToken(); err != nil {
 		return false
 	}
-	for i := s.at + 1; i < len(s.text); i++ {
-		switch s.text[i] {
-		case '\\':
-			i++
-		case '"':
-			s.at = i + 1
-			return true
-		}
-	}
-	return false
-}
-
-// skip moves behind the value at hand, whatever it is.
-func (s *scanner) skip() bool {
-	open := 0
-	for s.next() != 0 {
-		switch s.text[s.at] {
-		case '"':
-			if !s.quoted() {
-				return false
-			}
-		case '{', '[':
-			open++
-			s.at++
-		case '}', ']':
-			open--
-			s.at++
-		case ',', ':':
-			s.at++
-		default:
-			for s.at < len(s.text) && strings.IndexByte(",:[]{}\" \t\n\r", s.text[s.at]) < 0 {
-				s.at++
-			}
-		}
-		if open < 0 {
+	fields := 0
+	for ; r.dec.PeekKind() == '"'; fields++ {
+		name, err := r.dec.ReadValue()
+		if err != nil {
 			return false
 		}
-		if open == 0 {
-			return true
+		before := len(r.path)
+		// What has a comma is no part of a path: the field that has the key stands for it.
+		if bytes.IndexByte(name, ',') >= 0 {
+			if !r.leaf() {
+				return false
+			}
+		} else {
+			key := []byte(name[1 : len(name)-1])
+			if bytes.IndexByte(key, '\\') >= 0 {
+				key, _ = jsontext.AppendUnquote(nil, name) // the decoder has checked it
+			}
+			r.path = appendKey(r.path, key)
+			if !r.value(depth + 1) {
+				return false
+			}
 		}
+		r.path = r.path[:before]
 	}
-	return false
+	if _, err := r.dec.ReadToken(); err != nil {
+		return false
+	}
+	return fields > 0 || r.tell()
+}
+
+// leaf yields the path at hand and moves behind its value.
+func (r *reader) leaf() bool { return r.dec.SkipValue() == nil && r.tell() }
+
+// tell yields the path at hand.
+func (r *reader) tell() bool {
+	path := string(r.path)
+	return path == "" || everywhere(path) || r.yield(path)
 }
