@@ -248,6 +248,18 @@ func (p *Plane) StepController(ctx context.Context, name string) (int, error) {
 	return p.stepped(ctx, func(ctx context.Context) (int, error) { return p.runner.AdvanceOne(ctx, name) })
 }
 
+// StepDue returns how long until a built-in controller has something to do although nothing
+// is written, such as to delete what has expired; false for never, and where they act by
+// themselves.
+func (p *Plane) StepDue() (time.Duration, bool) {
+	if now, running := p.life(); now == stopped || running {
+		return 0, false
+	}
+	p.stepping.Lock()
+	defer p.stepping.Unlock()
+	return p.runner.Due()
+}
+
 // Settle steps until nothing is left to do, under the same condition.
 func (p *Plane) Settle(ctx context.Context) (int, error) { return p.stepped(ctx, p.runner.Settle) }
 

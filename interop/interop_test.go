@@ -35,7 +35,7 @@ func environment(t *testing.T) (*steertest.Env, theirs.Client) {
 		Setup:  func(_ context.Context, m *manager.Manager) error { return controller.Add(m, nothing{}) },
 	}})
 	env.Settled() // the cache has started
-	c, err := interop.Client(env.Manager.Client(), env.Config)
+	c, err := interop.Client(env.Manager().Client(), env.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestEventsOfALibraryAreSent(t *testing.T) {
 	env, _ := environment(t)
 	cm := configMap("a")
 	env.Create(cm)
-	interop.EventRecorder(env.Manager.Deps().Events, "library").Eventf(cm, corev1.EventTypeWarning, "Odd", "%d things", 2)
+	interop.EventRecorder(env.Manager().Deps().Events, "library").Eventf(cm, corev1.EventTypeWarning, "Odd", "%d things", 2)
 	list := steertest.WaitList(env, func(l *corev1.EventList) bool { return len(l.Items) == 1 })
 	if e := list.Items[0]; e.Type != corev1.EventTypeWarning || e.Reason != "Odd" || e.Message != "2 things" || e.InvolvedObject.Name != "a" {
 		t.Errorf("%+v", e)

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"log/slog"
 	mathrand "math/rand/v2"
 	"net/http"
@@ -69,7 +70,8 @@ type Options struct {
 	// are as many, a new one takes the place of the oldest of the address that has the most, and
 	// is closed if that is its own. Default 1,000; negative: no bound.
 	MaxConnections int
-	// Recorder of reconciles: its memory.
+	// Recorder of reconciles: its memory. Its Seed is made of Seed and Instance unless
+	// given.
 	Recorder trace.Options
 	// OnError is called with every error that ends an attempt of a reconciler,
 	// beside its line in the log and its retry: to report it, or to end the
@@ -162,6 +164,11 @@ func (o Options) withDefaults() (Options, error) {
 			return o, fmt.Errorf("manager: instance: %w", err)
 		}
 		o.Instance = host + "_" + hex.EncodeToString(suffix[:])
+	}
+	if o.Recorder.Seed == 0 { // every instance has ids of its own
+		h := fnv.New64a()
+		_, _ = fmt.Fprint(h, o.Seed, " ", o.Instance)
+		o.Recorder.Seed = h.Sum64()
 	}
 	if !o.Election.Enabled {
 		return o, nil

@@ -99,7 +99,7 @@ func TestAViewSeesTheWritesOfTheOthers(t *testing.T) {
 		},
 	})
 	env.Settled()
-	view, err := env.Manager.View(cache.KindOptions{Object: &corev1.ConfigMap{}}) // of a manager that runs
+	view, err := env.Manager().View(cache.KindOptions{Object: &corev1.ConfigMap{}}) // of a manager that runs
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestAViewSeesTheWritesOfTheOthers(t *testing.T) {
 		}
 	}
 	ofManager := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: "x"}}
-	if err := env.Manager.Client().Create(env.Context(), ofManager); err != nil {
+	if err := env.Manager().Client().Create(env.Context(), ofManager); err != nil {
 		t.Fatal(err)
 	}
 	read(view.Client(), ofManager)
@@ -125,7 +125,7 @@ func TestAViewSeesTheWritesOfTheOthers(t *testing.T) {
 	if err := view.Client().Create(env.Context(), ofView); err != nil {
 		t.Fatal(err)
 	}
-	read(env.Manager.Client(), ofView)
+	read(env.Manager().Client(), ofView)
 	read(view.Client(), ofView) // a kind that the view has in common with the manager
 }
 
@@ -155,7 +155,7 @@ func TestInformersOfOneKindAreMeasuredApart(t *testing.T) {
 		},
 	})
 	env.Settled()
-	families, err := env.Manager.Registry().Gather()
+	families, err := env.Manager().Registry().Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,6 +33,9 @@ var errKilled = errors.New("steertest: the operator was killed")
 // killed fails.
 func KillAfterEveryWrite[T client.Object](e *Env, name string, act func(), matchers ...Matcher) (killed []string) {
 	e.Helper()
+	if e.engine != nil {
+		e.Fatalf("steertest: KillAfterEveryWrite in a test that package sim runs: that kills at every write by itself; say what the test does without it")
+	}
 	k := e.killer
 	k.arm()
 	defer func() {
@@ -86,6 +89,9 @@ func KillAfterEveryWrite[T client.Object](e *Env, name string, act func(), match
 // operator and that system: [KillAfterEveryWrite] kills after these writes too.
 // Otherwise it calls do and nothing else.
 func (e *Env) Outside(what string, do func() error) error {
+	if e.engine != nil {
+		return e.engine.Outside(what, do)
+	}
 	return e.killer.write(what, do, func() (effective bool, err error) {
 		err = do()
 		return err == nil, err

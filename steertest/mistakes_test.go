@@ -79,7 +79,7 @@ func TestATestMayAllowMistakes(t *testing.T) {
 	env := steertest.New(t, steertest.Options{Operator: careless{mistake: readsASecret}.operator("careless"), Mistakes: true})
 	env.Create(configMap("a"))
 	env.Settled()
-	err := env.Manager.Client().Get(env.Context(), steertest.Key("default/x"), &corev1.Secret{})
+	err := env.Manager().Client().Get(env.Context(), steertest.Key("default/x"), &corev1.Secret{})
 	if err == nil || !strings.Contains(err.Error(), "Secret") {
 		t.Errorf("got %v, want an error that names the kind", err)
 	}

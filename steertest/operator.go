@@ -13,52 +13,87 @@ import (
 	"github.com/steer-dev/steer/cache"
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/interceptor"
+	"github.com/steer-dev/steer/internal/driven"
 	"github.com/steer-dev/steer/manager"
 )
+
+// incarnation is the operator from one start to its end.
+type incarnation struct {
+	n       int // of the start, from 1
+	manager *manager.Manager
+	ctx     context.Context // ends with it
+	cancel  context.CancelFunc
+	ended   chan struct{}
+}
+
+// Manager runs the operator under test; nil while none runs. Each start makes another one.
+func (e *Env) Manager() *manager.Manager {
+	if now := e.running.Load(); now != nil {
+		return now.manager
+	}
+	return nil
+}
 
 // StartOperator starts the operator under test with a new manager, as after a
 // restart of its process: nothing is remembered but what the control plane has.
 // [New] does it first. It does nothing while the operator runs.
 func (e *Env) StartOperator() {
 	e.Helper()
-	if e.stop != nil {
+	defer e.hold()()
+	if e.running.Load() != nil {
 		return
 	}
 	if e.options.Operator.Setup == nil {
 		e.Fatalf("steertest: start the operator: Options.Operator and Options.Setup are missing")
 	}
-	o, err := e.managerOptions()
-	if err != nil {
-		e.Fatalf("steertest: the options of the operator: %v", err)
-	}
-	m, err := manager.New(e.operator, o)
-	if err != nil {
+	if err := e.start(); err != nil {
 		e.Fatalf("steertest: %v", err)
 	}
-	if err := e.options.Operator.Setup(e.ctx, m); err != nil {
-		e.Fatalf("steertest: set up the operator: %v", err)
+}
+
+// hold waits until the operator is neither started nor stopped, and keeps others from it
+// until the returned function is called.
+func (e *Env) hold() (release func()) {
+	e.life <- struct{}{}
+	return func() { <-e.life }
+}
+
+// start starts the operator, which does not run; life is held.
+func (e *Env) start() error {
+	n := e.starts + 1
+	o, err := e.managerOptions(n)
+	if err != nil {
+		return fmt.Errorf("the options of the operator: %w", err)
 	}
-	ctx, cancel := context.WithCancel(e.ctx)
-	ended := make(chan struct{})
+	m, err := manager.New(e.drivenOperator(n), o)
+	if err != nil {
+		return err
+	}
+	if err := e.options.Operator.Setup(e.ctx, m); err != nil {
+		return fmt.Errorf("set up the operator: %w", err)
+	}
+	now := &incarnation{n: n, manager: m, ended: make(chan struct{})}
+	now.ctx, now.cancel = context.WithCancel(e.ctx)
 	go func() {
-		defer close(ended)
-		if err := m.Start(ctx); err != nil {
+		defer close(now.ended)
+		err := m.Start(now.ctx)
+		if e.engine != nil {
+			err = e.engine.Ended(n, err)
+		}
+		if err != nil {
 			e.fail(fmt.Errorf("the operator ended: %w", err), "")
 		}
 	}()
-	e.Manager, e.last = m, m
-	e.stop = func() {
-		e.webhooks.running.Store(nil)
-		cancel()
-		<-ended
-	}
-	e.serveWebhooks(m)
+	e.starts = n
+	e.running.Store(now)
+	e.last.Store(now)
+	return e.serveWebhooks(m)
 }
 
 // managerOptions are those of the operator's main, with what is different under
 // test: no server listens unless the test asks for it, reads of kinds without an
 // informer are errors, and the log is the test's.
-func (e *Env) managerOptions() (manager.Options, error) {
+func (e *Env) managerOptions(n int) (manager.Options, error) {
 	args := append([]string{"--health-probe-bind-address=0", "--webhook-port=0", "--leader-election-namespace=" + e.Namespace}, e.options.Args...)
 	o, err := e.options.Operator.Options(args, func(o *manager.Options) {
 		if e.Plane == nil {
@@ -66,7 +101,11 @@ func (e *Env) managerOptions() (manager.Options, error) {
 		}
 		e.webhooks.configure(e, o)
 		o.Cache.Undeclared, o.Cache.DetectMutation = cache.UndeclaredError, true
-		o.Log = slog.New(slog.NewTextHandler(testWriter{e.TB}, &slog.HandlerOptions{Level: slog.LevelInfo}))
+		o.Log = slog.New(slog.NewTextHandler(testWriter{e.TB, e.engine}, &slog.HandlerOptions{Level: slog.LevelInfo}))
+		if e.engine != nil {
+			// Each start is another process: what it draws is its own.
+			o.Seed, o.Instance = e.engine.Seed()+uint64(n), fmt.Sprint(o.Name, "-", n) //nolint:gosec // from 1
+		}
 	})
 	if err != nil {
 		return o, err
@@ -97,11 +136,20 @@ func (e *Env) managerOptions() (manager.Options, error) {
 // StopOperator tells the operator to end and waits until it has. It does nothing
 // when none runs.
 func (e *Env) StopOperator() {
-	if e.stop == nil {
+	defer e.hold()()
+	e.stop()
+}
+
+// stop is StopOperator while life is held.
+func (e *Env) stop() {
+	now := e.running.Load()
+	if now == nil {
 		return
 	}
-	e.stop()
-	e.stop, e.Manager = nil, nil
+	e.webhooks.running.Store(nil)
+	now.cancel()
+	<-now.ended
+	e.running.Store(nil)
 }
 
 // fail fails the test from any goroutine, with advice below the error, and ends
@@ -116,7 +164,7 @@ func (e *Env) fail(err error, advice string) {
 func (e *Env) reconciles() {
 	const most = 20
 	var last []string
-	for r := range e.last.Recorder().Records() {
+	for r := range e.last.Load().manager.Recorder().Records() {
 		last = append(last, r.String())
 	}
 	switch {
@@ -133,12 +181,20 @@ func (e *Env) reconciles() {
 	}
 }
 
-// testWriter logs lines to a test, and drops what comes after its end.
-type testWriter struct{ t testing.TB }
+// testWriter logs lines to a test, or to the engine that drives it, and drops what comes
+// after its end.
+type testWriter struct {
+	t      testing.TB
+	engine driven.Engine
+}
 
 func (w testWriter) Write(line []byte) (int, error) {
-	if w.t.Context().Err() == nil {
-		w.t.Log(string(line[:max(len(line)-1, 0)]))
+	text := string(line[:max(len(line)-1, 0)])
+	switch {
+	case w.engine != nil:
+		w.engine.Log(text)
+	case w.t.Context().Err() == nil:
+		w.t.Log(text)
 	}
 	return len(line), nil
 }

@@ -66,7 +66,7 @@ func TestEveryMissingRuleIsNamedInOneRun(t *testing.T) {
 func TestAnAdministratorNeedsNoRole(t *testing.T) {
 	t.Parallel()
 	env := steertest.New(t, steertest.Options{Scheme: scheme(t), Setup: setup, Role: steertest.Administrator})
-	if err := env.Manager.Live().Delete(env.Context(), configMap("none")); !apierrors.IsNotFound(err) {
+	if err := env.Manager().Live().Delete(env.Context(), configMap("none")); !apierrors.IsNotFound(err) {
 		t.Errorf("got %v, want not found", err)
 	}
 }

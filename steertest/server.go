@@ -207,9 +207,9 @@ func (e *Env) configFor(user *auth.User) *rest.Config {
 // settleOnServer waits until the operator is idle and has not written anything
 // meanwhile.
 func (e *Env) settleOnServer(ctx context.Context) error {
-	for e.Manager != nil {
+	for m := e.Manager(); m != nil; {
 		before := e.writes.count()
-		if err := e.Manager.Idle(ctx); err != nil {
+		if err := m.Idle(ctx); err != nil {
 			return err
 		}
 		if e.writes.count() == before {

@@ -33,6 +33,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,7 +48,9 @@ import (
 	"github.com/steer-dev/steer/client/manifest"
 	"github.com/steer-dev/steer/controlplane"
 	"github.com/steer-dev/steer/controlplane/workloads"
+	"github.com/steer-dev/steer/internal/driven"
 	"github.com/steer-dev/steer/manager"
+	"github.com/steer-dev/steer/storage"
 )
 
 // fieldOwner of what the test itself writes.
@@ -140,8 +143,6 @@ type Env struct {
 	// Namespace is where objects and keys are that name none: "default", or on a
 	// server of [KubeconfigVariable] one of the test's own.
 	Namespace string
-	// Manager runs the operator under test; nil while none runs.
-	Manager *manager.Manager
 
 	ctx     context.Context // the life of the test, for methods without one
 	timeout time.Duration
@@ -158,9 +159,15 @@ type Env struct {
 	killer   *killer
 	mistakes *mistakes
 	webhooks webhooks
-	refusals *refusals        // nil where the operator is an administrator
-	stop     func()           // ends the running operator; nil while none runs
-	last     *manager.Manager // the one that was started last
+	refusals *refusals // nil where the operator is an administrator
+	// life is held while the operator is started or stopped: a channel, since in a bubble of
+	// testing/synctest a mutex must not be held for as long as an operator takes to end.
+	life    chan struct{}
+	starts  int
+	running atomic.Pointer[incarnation] // nil while none runs
+	last    atomic.Pointer[incarnation] // the one that was started last
+	engine  driven.Engine               // that of package sim; nil in most tests
+	store   storage.Store               // that an engine looks into
 }
 
 // New starts a control plane and, if asked, an operator. Both end with the test.
@@ -175,6 +182,7 @@ func New(t testing.TB, o Options) *Env {
 		o.Plane.Workloads = o.Workloads
 	}
 	e := &Env{TB: t, Namespace: metav1.NamespaceDefault, timeout: timeout, options: o, manual: o.Plane.ManualControllers}
+	e.life, e.engine = make(chan struct{}, 1), driven.By(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	e.ctx = ctx
@@ -182,6 +190,9 @@ func New(t testing.TB, o Options) *Env {
 	e.faults = newFaults(o.Faults)
 	e.killer = &killer{revision: e.revision}
 	e.mistakes = &mistakes{report: e.fail, scheme: o.Scheme, told: map[string]bool{}}
+	if e.engine != nil {
+		e.prepareDriven()
+	}
 	if file := os.Getenv(KubeconfigVariable); file != "" {
 		e.useServer(file)
 	} else {
@@ -193,12 +204,15 @@ func New(t testing.TB, o Options) *Env {
 	e.installWebhooks()
 	if o.Operator.Setup != nil {
 		e.operator = e.configOfOperator()
+	}
+	e.attach()
+	if o.Operator.Setup != nil {
 		e.Cleanup(func() {
 			e.StopOperator()
 			e.checkFaults()
 			e.checkRole()
 			e.writeRights()
-			if e.Failed() && e.last != nil {
+			if e.Failed() && e.last.Load() != nil {
 				e.reconciles()
 			}
 		})
@@ -295,7 +309,7 @@ func (e *Env) startPlane() {
 		e.Fatalf("steertest: %v", err)
 	}
 	// Every namespace has its service account, and so on: what a template has.
-	if err := e.settle(e.ctx); err != nil {
+	if err := e.settlePlane(e.ctx); err != nil {
 		e.Fatalf("steertest: %v", err)
 	}
 }
@@ -316,7 +330,7 @@ func (e *Env) Context() context.Context { return e.ctx }
 // all known users they are in the group system:authenticated.
 func (e *Env) AsUser(name string, groups ...string) client.Client {
 	e.Helper()
-	return e.clientOf(e.configFor(&auth.User{Name: name, Groups: append(groups, auth.Authenticated)}))
+	return e.clientOf(e.drivenUser("user "+name, e.configFor(&auth.User{Name: name, Groups: append(groups, auth.Authenticated)})))
 }
 
 func (e *Env) clientOf(cfg *rest.Config) client.Client {

@@ -79,7 +79,8 @@ func (e *Env) Settled() {
 
 // busiest returns which object was reconciled most often since then.
 func (e *Env) busiest(since time.Time) string {
-	if e.Manager == nil {
+	m := e.Manager()
+	if m == nil {
 		return ""
 	}
 	type subject struct {
@@ -89,7 +90,7 @@ func (e *Env) busiest(since time.Time) string {
 	}
 	times, last := map[subject]int{}, map[subject]trace.Record{}
 	var most subject
-	for r := range e.Manager.Recorder().Records() {
+	for r := range m.Recorder().Records() {
 		s := subject{r.Controller, r.Object, r.Request}
 		if r.Began.Before(since) {
 			continue
@@ -112,6 +113,14 @@ func (e *Env) settle(ctx context.Context) error {
 	if e.Plane == nil {
 		return e.settleOnServer(ctx)
 	}
+	if e.engine != nil {
+		return e.settleDriven(ctx)
+	}
+	return e.settlePlane(ctx)
+}
+
+// settlePlane is settle on a control plane of the test's own.
+func (e *Env) settlePlane(ctx context.Context) error {
 	for {
 		if e.manual {
 			if _, err := e.Plane.Settle(ctx); err != nil {
@@ -122,8 +131,8 @@ func (e *Env) settle(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if e.Manager != nil {
-			if err := e.Manager.Idle(ctx); err != nil {
+		if m := e.Manager(); m != nil {
+			if err := m.Idle(ctx); err != nil {
 				return err
 			}
 		}

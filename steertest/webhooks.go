@@ -5,6 +5,7 @@ package steertest
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -129,19 +130,19 @@ func (e *Env) createWebhookNamespace() {
 
 // serveWebhooks leads the control plane to the webhooks of a manager. Over TLS it waits
 // until they are served, and their certificate is trusted.
-func (e *Env) serveWebhooks(m *manager.Manager) {
-	e.Helper()
+func (e *Env) serveWebhooks(m *manager.Manager) error {
 	e.webhooks.running.Store(m.Webhooks())
 	if !e.webhooks.overTLS {
-		return
+		return nil
 	}
 	waiting, cancel := context.WithTimeout(e.waits, e.timeout)
 	defer cancel()
 	for m.Webhooks().Ready(nil) != nil {
 		select {
 		case <-waiting.Done():
-			e.Fatalf("steertest: the webhooks are not served: %v", m.Webhooks().Ready(nil))
+			return fmt.Errorf("the webhooks are not served: %w", m.Webhooks().Ready(nil))
 		case <-time.After(time.Millisecond):
 		}
 	}
+	return nil
 }

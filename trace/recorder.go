@@ -27,6 +27,9 @@ type Options struct {
 	// records come. 0 means 4 MiB, at least 128 KiB is used; a negative budget
 	// keeps no records, so that reconciles have ids and nothing else.
 	Budget int
+	// Seed makes the ids of records the same every time: those of recorders with different
+	// seeds differ. 0 draws the number that ids begin with.
+	Seed uint64
 }
 
 // Recorder keeps the newest records. It is safe for concurrent use, holds no
@@ -52,9 +55,11 @@ func NewRecorder(o Options) *Recorder {
 		o.Budget = defaultBudget
 	}
 	r := &Recorder{off: o.Budget < 0, limit: max(o.Budget/segmentSize, 2)}
-	var id [8]byte
-	_, _ = rand.Read(id[:]) // it does not fail
-	r.id = binary.BigEndian.Uint64(id[:])
+	if r.id = o.Seed; r.id == 0 {
+		var id [8]byte
+		_, _ = rand.Read(id[:]) // it does not fail
+		r.id = binary.BigEndian.Uint64(id[:])
+	}
 	r.buffers.New = func() any { return &buffer{b: make([]byte, 0, 512)} }
 	return r
 }

@@ -44,6 +44,19 @@ func kept(r *Recorder) (all []Record) {
 	return all
 }
 
+func TestASeedMakesTheSameIds(t *testing.T) {
+	t.Parallel()
+	ids := map[ID]int{}
+	for _, seed := range []uint64{1, 1, 2, 0, 0} {
+		r := NewRecorder(Options{Seed: seed})
+		record(r, "a")
+		ids[kept(r)[0].ID]++
+	}
+	if len(ids) != 4 {
+		t.Errorf("ids of the seeds 1, 1, 2 and of two without a seed: %v", ids)
+	}
+}
+
 func TestARecordTellsCauseReadsWritesAndOutcome(t *testing.T) {
 	t.Parallel()
 	r := NewRecorder(Options{})

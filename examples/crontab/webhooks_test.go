@@ -70,7 +70,7 @@ func TestWebhooksCompleteAndValidateSchedules(t *testing.T) {
 			}
 		}
 		var seen []string
-		for r := range b.Manager.Recorder().Records() {
+		for r := range b.Manager().Recorder().Records() {
 			if strings.HasPrefix(r.Controller, "/") {
 				seen = append(seen, r.Outcome.String())
 			}

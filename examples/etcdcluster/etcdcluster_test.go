@@ -109,7 +109,7 @@ func TestADeadMemberIsReplaced(t *testing.T) {
 			return e.Reason == "MemberLost" && e.Type == corev1.EventTypeWarning && strings.Contains(e.Message, "db-1")
 		})
 	}, client.InNamespace("default"))
-	families, err := b.Manager.Registry().Gather()
+	families, err := b.Manager().Registry().Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

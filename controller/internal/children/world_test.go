@@ -54,7 +54,7 @@ func newWorld(t *testing.T) *world {
 		}
 		return err
 	}
-	w.client = interceptor.New(env.Manager.Client(), interceptor.Funcs{
+	w.client = interceptor.New(env.Manager().Client(), interceptor.Funcs{
 		Create: func(ctx context.Context, next client.Client, obj client.Object, opts ...client.WriteOption) error {
 			return write("create", obj, next.Create(ctx, obj, opts...))
 		},

@@ -220,6 +220,13 @@ func (r *Runner) Idle(ctx context.Context, at storage.Revision) error {
 	}
 }
 
+// Due returns how long until a controller is to be stepped although nothing was written;
+// false for never.
+func (r *Runner) Due() (time.Duration, bool) {
+	limit, due := r.untilWake()
+	return limit, due || limit > 0
+}
+
 // untilWake returns how long until a controller is to be stepped although nothing
 // was written, 0 if none is; due reports that the time has come.
 func (r *Runner) untilWake() (limit time.Duration, due bool) {

@@ -11,7 +11,7 @@
 // other choices another one that is as legal: what is released late was slow.
 //
 // Built-in controllers of a control plane send their requests past the network. They are
-// stepped: a [Stepper] is one more thing that can go on.
+// stepped, one at a time: a [Stepper] is one more thing that can go on.
 package gate
 
 import (
@@ -25,6 +25,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing/synctest"
 	"time"
 )
@@ -54,11 +55,15 @@ type Gate struct {
 	began    time.Time
 	choose   Chooser
 	steppers []*stepper
+	due      func() (time.Duration, bool)
 
 	stepping sync.WaitGroup
+	passed   atomic.Int64
 
 	mu      sync.Mutex
 	waiting []*ticket
+	resting []chan struct{} // of those who wait until nothing is under way
+	held    int
 	came    chan struct{}
 	log     []string
 	choices []int
@@ -85,6 +90,47 @@ func New(choose Chooser, steppers ...Stepper) *Gate {
 		g.steppers = append(g.steppers, &stepper{Stepper: s})
 	}
 	return g
+}
+
+// Due sets the function that returns how long until a stepper has something to do although
+// nothing is written; false for never. Call it before Run.
+func (g *Gate) Due(due func() (time.Duration, bool)) { g.due = due }
+
+// Passed returns how many have passed. It may be called from outside the bubble: while it
+// grows, the run goes on.
+func (g *Gate) Passed() int64 { return g.passed.Load() }
+
+// Hold keeps [Gate.Rest] waiting until the returned function is called: for what is under
+// way although nothing waits at the gate, such as an operator that ends.
+func (g *Gate) Hold() (release func()) {
+	g.mu.Lock()
+	g.held++
+	g.mu.Unlock()
+	return func() {
+		g.mu.Lock()
+		g.held--
+		g.mu.Unlock()
+		g.wake()
+	}
+}
+
+// Rest waits until nothing is under way and no stepper has something to do. What a timer
+// starts later does not count.
+func (g *Gate) Rest(ctx context.Context) error {
+	rests := make(chan struct{})
+	g.mu.Lock()
+	g.resting = append(g.resting, rests)
+	g.mu.Unlock()
+	g.wake()
+	select {
+	case <-rests:
+		return nil
+	case <-ctx.Done():
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.resting = slices.DeleteFunc(g.resting, func(o chan struct{}) bool { return o == rests })
+		return context.Cause(ctx)
+	}
 }
 
 // Transport is the way of an actor to the server through the gate. Its name is part of
@@ -126,8 +172,13 @@ func Replay(choices []int) Chooser {
 func (g *Gate) Run(ctx context.Context) error {
 	defer g.stepping.Wait()
 	for {
+		alarm := g.alarm()
 		select {
 		case <-g.came:
+		case <-alarm:
+			g.mu.Lock()
+			g.writtenLocked()
+			g.mu.Unlock()
 		case <-ctx.Done():
 			return nil
 		}
@@ -142,6 +193,24 @@ func (g *Gate) Run(ctx context.Context) error {
 	}
 }
 
+// alarm is when a stepper has something to do although nothing is written; nil for never.
+func (g *Gate) alarm() <-chan time.Time {
+	if g.due == nil || g.busy() {
+		return nil
+	}
+	if left, ok := g.due(); ok {
+		return time.After(max(left, time.Millisecond)) // what was due has been asked
+	}
+	return nil
+}
+
+// busy reports whether a step is under way: whose plane has it to itself.
+func (g *Gate) busy() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.ContainsFunc(g.steppers, func(s *stepper) bool { return s.running })
+}
+
 // release lets one go on when no other goroutine can, and reports false when none
 // waits.
 func (g *Gate) release(ctx context.Context) bool {
@@ -149,16 +218,13 @@ func (g *Gate) release(ctx context.Context) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	slices.SortStableFunc(g.waiting, func(a, b *ticket) int { return cmp.Compare(a.key, b.key) })
-	var ready []*stepper
-	for _, s := range g.steppers {
-		if !s.idle && !s.running {
-			ready = append(ready, s)
-		}
-	}
+	ready := g.readyLocked()
 	n, chosen := len(g.waiting)+len(ready), 0
 	switch {
-	case n == 0 || g.err != nil:
+	case g.err != nil:
 		return false
+	case n == 0:
+		return g.restLocked()
 	case n > 1:
 		chosen = g.choose(n)
 		g.choices = append(g.choices, chosen)
@@ -174,6 +240,32 @@ func (g *Gate) release(ctx context.Context) bool {
 	g.waiting = slices.Delete(g.waiting, chosen, chosen+1)
 	g.noteLocked(t.key)
 	close(t.passed)
+	return true
+}
+
+// readyLocked returns the steppers that may have something to do: none while one acts.
+func (g *Gate) readyLocked() []*stepper {
+	var ready []*stepper
+	for _, s := range g.steppers {
+		switch {
+		case s.running:
+			return nil
+		case !s.idle:
+			ready = append(ready, s)
+		}
+	}
+	return ready
+}
+
+// restLocked lets one go on that waits until nothing is under way, and reports false when
+// something is or none waits.
+func (g *Gate) restLocked() bool {
+	running := slices.ContainsFunc(g.steppers, func(s *stepper) bool { return s.running })
+	if running || g.held > 0 || len(g.resting) == 0 {
+		return false
+	}
+	close(g.resting[0])
+	g.resting = g.resting[1:]
 	return true
 }
 
@@ -203,6 +295,7 @@ func (g *Gate) writtenLocked() {
 }
 
 func (g *Gate) noteLocked(what string) {
+	g.passed.Add(1)
 	g.log = append(g.log, fmt.Sprintf("%v %s", time.Since(g.began), what))
 }
 

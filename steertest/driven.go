@@ -1,0 +1,193 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package steertest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/controlplane"
+	"github.com/steer-dev/steer/storage"
+)
+
+// prepareDriven makes the control plane of an environment that an engine drives one that
+// does the same every time.
+func (e *Env) prepareDriven() {
+	e.Helper()
+	o := &e.options.Plane
+	if o.Store != nil || o.DataDir != "" {
+		e.Fatalf("steertest: Options.Plane has a store of its own: an engine drives planes in memory; leave Store and DataDir out")
+	}
+	o.Store = storage.NewMemory(storage.MemoryOptions{})
+	e.store = o.Store
+	o.ManualControllers, e.manual = true, true
+	if o.Entropy == nil {
+		o.Entropy = apiserver.SeededEntropy(e.engine.Seed())
+	}
+	if a := &o.Authentication; a.Keys == nil && a.KeyDir == "" {
+		keys, err := controlplane.TestKeys()
+		if err != nil {
+			e.Fatalf("steertest: %v", err)
+		}
+		a.Keys = keys
+	}
+}
+
+// attach hands the environment to its engine, if it has one. What the test sends from now on
+// passes that.
+func (e *Env) attach() {
+	e.Helper()
+	if e.engine == nil {
+		return
+	}
+	if err := e.engine.Attach(&drivenEnv{Env: e, direct: e.Client}); err != nil {
+		e.Fatalf("steertest: %v", err)
+	}
+	e.Config = e.drivenUser("user", e.Config)
+	e.Client = e.clientOf(e.Config)
+}
+
+// drivenUser is cfg for a user whose requests pass the engine, if there is one.
+func (e *Env) drivenUser(name string, cfg *rest.Config) *rest.Config {
+	if e.engine == nil {
+		return cfg
+	}
+	cfg = rest.CopyConfig(cfg)
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return e.engine.User(name, next) })
+	return cfg
+}
+
+// drivenOperator is that of the operator after its n-th start.
+func (e *Env) drivenOperator(n int) *rest.Config {
+	if e.engine == nil {
+		return e.operator
+	}
+	cfg := rest.CopyConfig(e.operator)
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return e.engine.Operator(n, next) })
+	return cfg
+}
+
+// settleDriven is settle where an engine has the built-in controllers act, and may have the
+// operator start anew meanwhile.
+func (e *Env) settleDriven(ctx context.Context) error {
+	for {
+		before, err := e.engine.Rest(ctx)
+		if err != nil {
+			return err
+		}
+		now := e.running.Load()
+		if now != nil {
+			idle, cancel := context.WithCancel(ctx)
+			unbind := context.AfterFunc(now.ctx, cancel)
+			err = now.manager.Idle(idle)
+			unbind()
+			cancel()
+		}
+		after, resting := e.engine.Rest(ctx)
+		switch {
+		case resting != nil:
+			return resting
+		case now != nil && now.ctx.Err() != nil:
+			e.hold()() // until it has been started anew
+		case e.running.Load() != now:
+		case err != nil:
+			return err
+		case before == after:
+			return nil
+		}
+	}
+}
+
+// drivenEnv is what an engine sees of an environment.
+type drivenEnv struct {
+	*Env
+	direct client.Client // past the engine
+}
+
+// Controllers implements driven.Env.
+func (d *drivenEnv) Controllers() []string { return d.Plane.Controllers() }
+
+// StepController implements driven.Env.
+func (d *drivenEnv) StepController(ctx context.Context, name string) (int, error) {
+	return d.Plane.StepController(ctx, name)
+}
+
+// StepDue implements driven.Env.
+func (d *drivenEnv) StepDue() (time.Duration, bool) { return d.Plane.StepDue() }
+
+// Revision implements driven.Env.
+func (d *drivenEnv) Revision() uint64 { return uint64(d.store.Latest().Revision()) }
+
+// Restart implements driven.Env.
+func (d *drivenEnv) Restart(n int) error {
+	defer d.hold()()
+	if now := d.running.Load(); now == nil || now.n != n {
+		return nil
+	}
+	d.stop()
+	return d.start()
+}
+
+// Settled implements driven.Env.
+func (d *drivenEnv) Settled(ctx context.Context) error { return d.settle(ctx) }
+
+// Objects implements driven.Env.
+func (d *drivenEnv) Objects(ctx context.Context, since uint64) ([]*unstructured.Unstructured, error) {
+	resources, err := d.direct.Mapper().All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	preferred := map[string]schema.GroupVersionKind{} // by bucket; versions come in their order
+	for _, r := range resources {
+		bucket := bucketOf(r.GVR.GroupResource())
+		if _, known := preferred[bucket]; !known && r.Can("get") {
+			preferred[bucket] = r.GVK
+		}
+	}
+	view := d.store.Latest()
+	var out []*unstructured.Unstructured
+	for bucket := range view.Buckets() {
+		gvk, served := preferred[bucket]
+		if !served || uint64(d.store.LastModified(bucket)) <= since {
+			continue
+		}
+		for record := range view.Ascend(bucket, "", "") {
+			if uint64(record.Modified) <= since {
+				continue
+			}
+			obj := &unstructured.Unstructured{}
+			obj.SetGroupVersionKind(gvk)
+			if err := d.direct.Get(ctx, Key(record.Key.Name), obj); err != nil {
+				return nil, fmt.Errorf("read %s: %w", record.Key, err)
+			}
+			out = append(out, obj)
+		}
+	}
+	return out, nil
+}
+
+// bucketOf is where the store has the objects of a resource.
+func bucketOf(r schema.GroupResource) string {
+	if r.Group == "" {
+		return r.Resource
+	}
+	return r.Group + "/" + r.Resource
+}
+
+// Kind implements driven.Env.
+func (d *drivenEnv) Kind(group, resource string) string {
+	r, err := d.direct.Mapper().ForResource(d.ctx, schema.GroupVersionResource{Group: group, Resource: resource})
+	if err != nil {
+		return ""
+	}
+	return r.GVK.Kind
+}
