@@ -37,20 +37,6 @@ func identity(name string) *auth.User {
 	return &auth.User{Name: name, Groups: groups}
 }
 
-// userAgent is how the parts of a plane present themselves; it names them as
-// field managers.
-func userAgent(user string) string {
-	switch {
-	case user == step.APIServer:
-		return "kube-apiserver"
-	case user == step.Scheduler:
-		return "kube-scheduler"
-	case strings.HasPrefix(user, step.NodePrefix):
-		return "kubelet"
-	}
-	return "kube-controller-manager"
-}
-
 // send carries out one request of a built-in controller. Deleting what is gone
 // counts as done.
 func (p *Plane) send(ctx context.Context, r step.Request) error {
@@ -76,7 +62,7 @@ func (p *Plane) fetch(ctx context.Context, r step.Request) (io.ReadCloser, error
 		return nil, fmt.Errorf("controlplane: %s %s: %w", r.Method, r.Path, err)
 	}
 	request.URL.RawQuery = r.Query.Encode()
-	request.Header.Set("User-Agent", userAgent(r.User))
+	request.Header.Set("User-Agent", step.UserAgent(r.User))
 	if r.Accept != "" {
 		request.Header.Set("Accept", r.Accept)
 	}

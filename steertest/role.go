@@ -4,24 +4,21 @@
 package steertest
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"net/http"
-	"regexp"
+	"os"
 	"slices"
 	"strings"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/client/manifest"
+	"github.com/steer-dev/steer/steertest/internal/permissions"
 )
 
 const (
@@ -39,6 +36,18 @@ const (
 const withoutRole = "there is no " + defaultRole + ": the operator runs as an administrator, and the test does not show which permissions it lacks. " +
 	"Add a marker such as\n\t// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch\n" +
 	"above Reconcile and run `steer generate`, or set Options{Role: steertest.Administrator}"
+
+// RightsVariable is the environment variable with the path of a folder. Where it is
+// set, every [Env] with an operator writes a file there when its test ends: the name of
+// the test, and one line for each right that the operator used, in the form of the
+// arguments of a +kubebuilder:rbac marker with one resource and one verb:
+//
+//	TestScales
+//	groups=apps,resources=deployments,verbs=create
+//
+// Requests that were refused count; see [Options.Role]. `steer test` sets it, and
+// compares the files with the markers.
+const RightsVariable = "STEERTEST_RIGHTS"
 
 // configOfOperator returns the configuration that the operator gets: of a
 // service account to which the generated roles are bound.
@@ -72,8 +81,8 @@ func (e *Env) configOfOperator() *rest.Config {
 	if err != nil {
 		e.Fatalf("steertest: the role of the operator: %v", err)
 	}
-	e.refusals = &refusals{file: path, administrator: administrator, missing: map[string][]string{}}
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &underRole{next, e.refusals} })
+	e.roleFile, e.refusals = path, permissions.NewRefusals(administrator)
+	cfg.Wrap(e.refusals.Wrap)
 	return cfg
 }
 
@@ -144,116 +153,23 @@ func (e *Env) bind(roles []manifest.Object) error {
 	return manifest.Apply(e.ctx, e.Client, e.Namespace, append(first, objects...))
 }
 
+// writeRights writes the file that [RightsVariable] asks for.
+func (e *Env) writeRights() {
+	e.Helper()
+	if folder := os.Getenv(RightsVariable); folder != "" {
+		if err := e.rights.Write(folder, e.Name()); err != nil {
+			e.Errorf("steertest: %s: %v", RightsVariable, err)
+		}
+	}
+}
+
 // checkRole fails the test with all markers that the role lacks.
 func (e *Env) checkRole() {
 	e.Helper()
 	if e.refusals == nil {
 		return
 	}
-	if advice := e.refusals.advice(); advice != "" {
-		e.Errorf("steertest: the role of the operator (%s) lacks rules. Its requests were let through, so that all are found in one run.\n%s", e.refusals.file, advice)
+	if advice := e.refusals.Advice(); advice != "" {
+		e.Errorf("steertest: the role of the operator (%s) lacks rules. Its requests were let through, so that all are found in one run.\n%s", e.roleFile, advice)
 	}
-}
-
-// refusals lets the requests that the roles do not allow through, and notes them.
-// It is safe for concurrent use.
-type refusals struct {
-	file          string
-	administrator http.RoundTripper
-
-	mu      sync.Mutex
-	missing map[string][]string // verbs by the groups and resources of a marker
-}
-
-// underRole is the operator's way to the control plane.
-type underRole struct {
-	http.RoundTripper
-	refusals *refusals
-}
-
-// RoundTrip implements http.RoundTripper.
-func (u *underRole) RoundTrip(r *http.Request) (*http.Response, error) {
-	again := r.Clone(r.Context())
-	if r.Body != nil {
-		content, err := io.ReadAll(r.Body)
-		_ = r.Body.Close()
-		if err != nil {
-			return nil, err
-		}
-		r = r.Clone(r.Context())
-		r.Body, again.Body = io.NopCloser(bytes.NewReader(content)), io.NopCloser(bytes.NewReader(content))
-	}
-	resp, err := u.RoundTripper.RoundTrip(r)
-	if err != nil || resp.StatusCode != http.StatusForbidden {
-		return resp, err
-	}
-	body, err := io.ReadAll(resp.Body)
-	_ = resp.Body.Close()
-	if err != nil {
-		return nil, err
-	}
-	what, verb := refused(body)
-	if verb == "" {
-		resp.Body = io.NopCloser(bytes.NewReader(body))
-		return resp, nil
-	}
-	u.refusals.note(what, verb)
-	resp, err = u.refusals.administrator.RoundTrip(again)
-	if err == nil && verb == "patch" && resp.StatusCode == http.StatusCreated { // an apply that creates needs both
-		u.refusals.note(what, "create")
-	}
-	return resp, err
-}
-
-// leases are what leader election needs.
-const leases = "groups=coordination.k8s.io,resources=leases"
-
-// refusal is what an authorizer says, in a status of any encoding.
-var refusal = regexp.MustCompile(` cannot (\S+) resource \\?"([^"\\]+)\\?" in API group \\?"([^"\\]*)\\?"`)
-
-// refused returns what an authorizer refused, as the groups and resources of a
-// marker, and the verb; that is empty when admission refused, with the same status.
-func refused(body []byte) (what, verb string) {
-	said := refusal.FindSubmatch(body)
-	if said == nil {
-		return "", ""
-	}
-	return fmt.Sprintf("groups=%s,resources=%s", cmp.Or(string(said[3]), `""`), said[2]), string(said[1])
-}
-
-// note notes that a verb is missing.
-func (f *refusals) note(what, verb string) {
-	verbs := []string{verb}
-	switch {
-	case verb == "list" || verb == "watch": // an informer needs both, and reads beside it get
-		verbs = []string{"get", "list", "watch"}
-	case strings.HasSuffix(what, ",resources=events"): // one that happens again is patched
-		verbs = []string{"create", "patch"}
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, verb := range verbs {
-		if !slices.Contains(f.missing[what], verb) {
-			f.missing[what] = append(f.missing[what], verb)
-		}
-	}
-}
-
-// advice says what to add for the requests that were refused; empty for none.
-func (f *refusals) advice() string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var lines []string
-	for _, what := range slices.Sorted(maps.Keys(f.missing)) {
-		if what != leases {
-			lines = append(lines, fmt.Sprintf("\t// +kubebuilder:rbac:%s,verbs=%s", what, strings.Join(f.missing[what], ";")))
-		}
-	}
-	if len(lines) > 0 {
-		lines = slices.Insert(lines, 0, "Add these markers above Reconcile and run `steer generate`:")
-	}
-	if len(f.missing[leases]) > 0 {
-		lines = append(lines, "Leader election has a Role of its own, which `steer generate rbac:roleName=NAME,leaderElection=true` makes.")
-	}
-	return strings.Join(lines, "\n")
 }

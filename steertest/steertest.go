@@ -50,6 +50,7 @@ import (
 	"github.com/steer-dev/steer/controlplane/workloads"
 	"github.com/steer-dev/steer/internal/driven"
 	"github.com/steer-dev/steer/manager"
+	"github.com/steer-dev/steer/steertest/internal/permissions"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -153,13 +154,14 @@ type Env struct {
 	broken context.CancelCauseFunc
 	// operator is who the operator's requests come from.
 	operator *rest.Config
-	writes   requests // of the operator, other than reads
-	rights   rights   // that it used
+	writes   requests           // of the operator, other than reads
+	rights   permissions.Rights // that it used
 	faults   *faults
 	killer   *killer
 	mistakes *mistakes
 	webhooks webhooks
-	refusals *refusals // nil where the operator is an administrator
+	refusals *permissions.Refusals // nil where the operator is an administrator
+	roleFile string                // of its roles
 	// life is held while the operator is started or stopped: a channel, since in a bubble of
 	// testing/synctest a mutex must not be held for as long as an operator takes to end.
 	life    chan struct{}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/steer-dev/steer/steertest/internal/permissions"
 )
 
 // shownWrites is how many requests a failure lists.
@@ -59,7 +61,7 @@ func (r *requests) since(n int) []string {
 type noted struct {
 	http.RoundTripper
 	to     *requests
-	rights *rights
+	rights *permissions.Rights
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -69,7 +71,7 @@ func (n *noted) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	resp, err := n.RoundTripper.RoundTrip(r)
 	if err == nil {
-		n.rights.noteRequest(r.Method, r.URL, resp.StatusCode)
+		n.rights.NoteRequest(r.Method, r.URL, resp.StatusCode)
 	}
 	return resp, err
 }

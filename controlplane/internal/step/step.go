@@ -24,6 +24,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -174,4 +175,18 @@ func Put(user, path string, object []byte, about Subject) Request {
 // Patch returns the request that merges a JSON document into what is at path.
 func Patch(user, path string, patch []byte, about Subject) Request {
 	return Request{User: user, Method: http.MethodPatch, Path: path, ContentType: MergePatch, Body: patch, Subject: about}
+}
+
+// UserAgent is how the parts of a plane present themselves; it names them as
+// field managers.
+func UserAgent(user string) string {
+	switch {
+	case user == APIServer:
+		return "kube-apiserver"
+	case user == Scheduler:
+		return "kube-scheduler"
+	case strings.HasPrefix(user, NodePrefix):
+		return "kubelet"
+	}
+	return "kube-controller-manager"
 }

@@ -1,7 +1,9 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package steertest
+// Package permissions follows which permissions the requests of an operator need: those that
+// it used, and those that its roles lack.
+package permissions
 
 import (
 	"cmp"
@@ -15,25 +17,13 @@ import (
 	"sync"
 )
 
-// RightsVariable is the environment variable with the path of a folder. Where it is
-// set, every [Env] with an operator writes a file there when its test ends: the name of
-// the test, and one line for each right that the operator used, in the form of the
-// arguments of a +kubebuilder:rbac marker with one resource and one verb:
-//
-//	TestScales
-//	groups=apps,resources=deployments,verbs=create
-//
-// Requests that were refused count; see [Options.Role]. `steer test` sets it, and
-// compares the files with the markers.
-const RightsVariable = "STEERTEST_RIGHTS"
-
-// rights are what the operator used. It is safe for concurrent use.
-type rights struct {
+// Rights are what an operator used. They are safe for concurrent use.
+type Rights struct {
 	mu   sync.Mutex
 	used map[string]bool
 }
 
-func (r *rights) note(what string) {
+func (r *Rights) note(what string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.used == nil {
@@ -42,8 +32,8 @@ func (r *rights) note(what string) {
 	r.used[what] = true
 }
 
-// write writes the file of a test to a folder.
-func (r *rights) write(folder, test string) error {
+// Write writes the file of a test to a folder.
+func (r *Rights) Write(folder, test string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	file, err := os.CreateTemp(folder, "*.rights")
@@ -54,18 +44,8 @@ func (r *rights) write(folder, test string) error {
 	return cmp.Or(err, file.Close())
 }
 
-// writeRights writes the file that [RightsVariable] asks for.
-func (e *Env) writeRights() {
-	e.Helper()
-	if folder := os.Getenv(RightsVariable); folder != "" {
-		if err := e.rights.write(folder, e.Name()); err != nil {
-			e.Errorf("steertest: %s: %v", RightsVariable, err)
-		}
-	}
-}
-
-// noteRequest notes which rights a request, with this status of its answer, needs.
-func (r *rights) noteRequest(method string, u *url.URL, status int) {
+// NoteRequest notes which rights a request, with this status of its answer, needs.
+func (r *Rights) NoteRequest(method string, u *url.URL, status int) {
 	group, resource, name := addressed(u.Path)
 	if resource == "" {
 		return
