@@ -5,7 +5,6 @@ package steertest
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -16,6 +15,8 @@ import (
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/controlplane"
+	"github.com/steer-dev/steer/internal/driven"
+	"github.com/steer-dev/steer/steertest/internal/stored"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -49,7 +50,12 @@ func (e *Env) attach() {
 	if e.engine == nil {
 		return
 	}
-	if err := e.engine.Attach(&drivenEnv{Env: e, direct: e.Client}); err != nil {
+	reader, err := stored.New(e.store, e.Client, e.Config)
+	if err == nil {
+		e.Cleanup(reader.Close)
+		err = e.engine.Attach(&drivenEnv{Env: e, direct: e.Client, stored: reader})
+	}
+	if err != nil {
 		e.Fatalf("steertest: %v", err)
 	}
 	e.Config = e.drivenUser("user", e.Config)
@@ -111,6 +117,7 @@ func (e *Env) settleDriven(ctx context.Context) error {
 type drivenEnv struct {
 	*Env
 	direct client.Client // past the engine
+	stored *stored.Reader
 }
 
 // Controllers implements driven.Env.
@@ -140,47 +147,12 @@ func (d *drivenEnv) Restart(n int) error {
 // Settled implements driven.Env.
 func (d *drivenEnv) Settled(ctx context.Context) error { return d.settle(ctx) }
 
-// Objects implements driven.Env.
-func (d *drivenEnv) Objects(ctx context.Context, since uint64) ([]*unstructured.Unstructured, error) {
-	resources, err := d.direct.Mapper().All(ctx)
-	if err != nil {
-		return nil, err
-	}
-	preferred := map[string]schema.GroupVersionKind{} // by bucket; versions come in their order
-	for _, r := range resources {
-		bucket := bucketOf(r.GVR.GroupResource())
-		if _, known := preferred[bucket]; !known && r.Can("get") {
-			preferred[bucket] = r.GVK
-		}
-	}
-	view := d.store.Latest()
-	var out []*unstructured.Unstructured
-	for bucket := range view.Buckets() {
-		gvk, served := preferred[bucket]
-		if !served || uint64(d.store.LastModified(bucket)) <= since {
-			continue
-		}
-		for record := range view.Ascend(bucket, "", "") {
-			if uint64(record.Modified) <= since {
-				continue
-			}
-			obj := &unstructured.Unstructured{}
-			obj.SetGroupVersionKind(gvk)
-			if err := d.direct.Get(ctx, Key(record.Key.Name), obj); err != nil {
-				return nil, fmt.Errorf("read %s: %w", record.Key, err)
-			}
-			out = append(out, obj)
-		}
-	}
-	return out, nil
-}
+// Changes implements driven.Env.
+func (d *drivenEnv) Changes(ctx context.Context) ([]driven.Change, error) { return d.stored.Changes(ctx) }
 
-// bucketOf is where the store has the objects of a resource.
-func bucketOf(r schema.GroupResource) string {
-	if r.Group == "" {
-		return r.Resource
-	}
-	return r.Group + "/" + r.Resource
+// Objects implements driven.Env.
+func (d *drivenEnv) Objects(ctx context.Context) (map[string]*unstructured.Unstructured, error) {
+	return d.stored.Objects(ctx)
 }
 
 // Kind implements driven.Env.

@@ -64,12 +64,27 @@ type Env interface {
 	Restart(n int) error
 	// Settled waits until nothing is left to do.
 	Settled(ctx context.Context) error
-	// Objects returns what was written after a revision and is still there, in the versions
-	// that the server prefers. It passes the engine by.
-	Objects(ctx context.Context, since uint64) ([]*unstructured.Unstructured, error)
+	// Changes returns the creations and deletions since the last call, or since the
+	// environment was attached, in their order. It passes the engine by, as Objects does.
+	Changes(ctx context.Context) ([]Change, error)
+	// Objects returns what was created since the environment was attached, or changed, and
+	// is still there: by the keys of its changes, in the versions that the server prefers.
+	Objects(ctx context.Context) (map[string]*unstructured.Unstructured, error)
 	// Kind returns the kind of a resource, such as Secret of "" and secrets; empty if the
 	// server has no such resource.
 	Kind(group, resource string) string
+}
+
+// Change is the creation or the deletion of an object.
+type Change struct {
+	// Key names the object until it is deleted.
+	Key string
+	// Created is the revision of the creation.
+	Created uint64
+	// Deleted is the revision of the deletion, and Object what was deleted; 0 and nil for a
+	// creation.
+	Deleted uint64
+	Object  *unstructured.Unstructured
 }
 
 // engines are those of tests that run, by the names of the tests.

@@ -58,7 +58,7 @@ type Gate struct {
 	due      func() (time.Duration, bool)
 
 	stepping sync.WaitGroup
-	passed   atomic.Int64
+	passed   *atomic.Int64
 
 	mu      sync.Mutex
 	waiting []*ticket
@@ -85,7 +85,7 @@ type ticket struct {
 
 // New returns a gate that is closed until [Gate.Run]; call it within the bubble.
 func New(choose Chooser, steppers ...Stepper) *Gate {
-	g := &Gate{began: time.Now(), choose: choose, came: make(chan struct{}, 1)}
+	g := &Gate{began: time.Now(), choose: choose, came: make(chan struct{}, 1), passed: &atomic.Int64{}}
 	for _, s := range steppers {
 		g.steppers = append(g.steppers, &stepper{Stepper: s})
 	}
@@ -96,9 +96,9 @@ func New(choose Chooser, steppers ...Stepper) *Gate {
 // nothing is written; false for never. Call it before Run.
 func (g *Gate) Due(due func() (time.Duration, bool)) { g.due = due }
 
-// Passed returns how many have passed. It may be called from outside the bubble: while it
-// grows, the run goes on.
-func (g *Gate) Passed() int64 { return g.passed.Load() }
+// Count sets the counter of all that pass, which may be read from outside the bubble: while
+// it grows, the run goes on. Call it before Run.
+func (g *Gate) Count(passed *atomic.Int64) { g.passed = passed }
 
 // Hold keeps [Gate.Rest] waiting until the returned function is called: for what is under
 // way although nothing waits at the gate, such as an operator that ends.
