@@ -148,7 +148,9 @@ func (d *drivenEnv) Restart(n int) error {
 func (d *drivenEnv) Settled(ctx context.Context) error { return d.settle(ctx) }
 
 // Changes implements driven.Env.
-func (d *drivenEnv) Changes(ctx context.Context) ([]driven.Change, error) { return d.stored.Changes(ctx) }
+func (d *drivenEnv) Changes(ctx context.Context) ([]driven.Change, error) {
+	return d.stored.Changes(ctx)
+}
 
 // Objects implements driven.Env.
 func (d *drivenEnv) Objects(ctx context.Context) (map[string]*unstructured.Unstructured, error) {
