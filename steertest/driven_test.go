@@ -108,6 +108,7 @@ func TestAnEngineDrivesTheEnvironmentOfATest(t *testing.T) {
 			if err := <-restarted; err != nil {
 				t.Fatal(err)
 			}
+			env.Settled()
 			if err := e.env.Restart(1); err != nil { // that one has ended before
 				t.Fatal(err)
 			}
