@@ -74,6 +74,10 @@ func (q requests) Create(ctx context.Context, r *resource.Request, obj resource.
 	if err := read(view, schema.GroupResource{Resource: accounts}, r.Namespace, r.Name, &account); err != nil {
 		return nil, err
 	}
+	if req.UID != "" && req.UID != account.UID {
+		return nil, apierrors.NewConflict(schema.GroupResource{Group: authenticationv1.GroupName, Resource: "TokenRequest"}, r.Name,
+			fmt.Errorf("the UID in the token request (%s) does not match the UID of the service account (%s)", req.UID, account.UID))
+	}
 	spec := &req.Spec
 	if len(spec.Audiences) == 0 {
 		spec.Audiences = slices.Clone(q.t.o.Audiences)
