@@ -62,9 +62,9 @@ type piped struct {
 
 const pipedLimit = 20 * time.Second
 
-func newPiped(t *testing.T, over2 bool) *piped {
+func newPiped(t *testing.T, role string, over2 bool) *piped {
 	t.Helper()
-	s := newServer(t, func(o *apiserver.Options) {
+	s := newServerAs(t, role, func(o *apiserver.Options) {
 		o.Limits.Reads, o.Limits.Writes, o.Limits.RequestTimeout, o.Authorizer = 4, 4, pipedLimit, auth.AllowAll{}
 	})
 	p := &piped{pipes: &pipes{accepted: make(chan net.Conn), closed: make(chan struct{})}, t: t, server: s, http2: over2}
@@ -187,6 +187,11 @@ func (p *piped) frames(out *strings.Builder, method, path, body string, listens 
 // stalls is taken until the request times out, and free then.
 func TestDeadlinesFreeTheSlotsOfStalledClients(t *testing.T) {
 	t.Parallel()
+	inEachRole(t, testDeadlinesFreeTheSlotsOfStalledClients)
+}
+
+func testDeadlinesFreeTheSlotsOfStalledClients(t *testing.T, role string) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		http2, listens     bool
 		method, path, body string
@@ -202,7 +207,7 @@ func TestDeadlinesFreeTheSlotsOfStalledClients(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				p := newPiped(t, c.http2)
+				p := newPiped(t, role, c.http2)
 				clients := []*hostile{p.misbehave(c.method, c.path, c.body, c.listens), p.misbehave(c.method, c.path, c.body, c.listens)}
 				synctest.Wait()
 				others, code := func() int { return p.code(http.MethodGet, widgetsPath+"/w0", "") }, http.StatusOK
@@ -252,11 +257,16 @@ func (p *piped) longRunning() string {
 // longer.
 func TestWatchesOutliveTheRequestTimeout(t *testing.T) {
 	t.Parallel()
+	inEachRole(t, testWatchesOutliveTheRequestTimeout)
+}
+
+func testWatchesOutliveTheRequestTimeout(t *testing.T, role string) {
+	t.Parallel()
 	for _, over2 := range []bool{false, true} {
 		t.Run(fmt.Sprintf("HTTP/2 %t", over2), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				p := newPiped(t, over2)
+				p := newPiped(t, role, over2)
 				r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://steer"+widgetsPath+"?watch=true&resourceVersion=1", http.NoBody)
 				if err != nil {
 					t.Fatal(err)
@@ -322,6 +332,11 @@ func drain(events <-chan string) {
 // or answers pings.
 func TestConnectionsWithoutRequestsEnd(t *testing.T) {
 	t.Parallel()
+	inEachRole(t, testConnectionsWithoutRequestsEnd)
+}
+
+func testConnectionsWithoutRequestsEnd(t *testing.T, role string) {
+	t.Parallel()
 	usual := "GET " + widgetsPath + "/w0 HTTP/1.1\r\nHost: steer\r\n\r\n"
 	for name, c := range map[string]struct {
 		http2 bool
@@ -338,7 +353,7 @@ func TestConnectionsWithoutRequestsEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				p := newPiped(t, c.http2)
+				p := newPiped(t, role, c.http2)
 				conn, err := p.dial(t.Context(), "", "")
 				if err != nil {
 					t.Fatal(err)
