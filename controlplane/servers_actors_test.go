@@ -27,6 +27,7 @@ import (
 type actors struct {
 	*testing.T
 	plane *controlplane.Plane
+	keys  *controlplane.Keys
 	admin *api
 	pause func() (resume func())
 	// other is a store of the same data that is never paused.
@@ -44,9 +45,9 @@ func setUps() []setUp {
 	several := func(pick func(*cluster) *server) func(*testing.T) *actors {
 		return func(t *testing.T) *actors {
 			t.Helper()
-			c := newCluster(t, 2)
+			c := newClusterOf(t, 2, withTokens)
 			s := pick(c)
-			return &actors{T: t, plane: s.Plane, admin: s.api, pause: s.store.Pause, other: otherStore(t, c.db)}
+			return &actors{T: t, plane: s.Plane, keys: c.keys, admin: s.api, pause: s.store.Pause, other: otherStore(t, c.db)}
 		}
 	}
 	return []setUp{
@@ -55,8 +56,14 @@ func setUps() []setUp {
 			db := storagetest.NewShared(1)
 			store := db.Open(storage.MemoryOptions{})
 			t.Cleanup(func() { _ = store.Close() })
-			plane, _ := listening(t, controlplane.Options{Store: store})
-			return &actors{T: t, plane: plane, admin: (&cluster{T: t}).client(plane), pause: store.Pause, other: otherStore(t, db)}
+			keys, err := controlplane.NewKeys()
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := controlplane.Options{Store: store, Authentication: controlplane.Authentication{Keys: keys}}
+			withTokens(&o)
+			plane, _ := listening(t, o)
+			return &actors{T: t, plane: plane, keys: keys, admin: (&cluster{T: t}).client(plane), pause: store.Pause, other: otherStore(t, db)}
 		}},
 		{"leader", several(func(c *cluster) *server {
 			leader, _ := c.leader()
@@ -66,6 +73,14 @@ func setUps() []setUp {
 			_, follower := c.leader()
 			return follower
 		})},
+	}
+}
+
+// withTokens has a server accept tokens that do not rest on stored objects.
+func withTokens(o *controlplane.Options) {
+	o.Authentication.Tokens = auth.Tokens{
+		"ada-token": {Name: "ada", Groups: []string{auth.Masters}},
+		"bob-token": {Name: "bob"},
 	}
 }
 
