@@ -46,7 +46,9 @@ func (a *authority) sign(t *testing.T, template *x509.Certificate, life time.Dur
 	}
 	template.SerialNumber, template.Subject = big.NewInt(time.Now().UnixNano()), pkix.Name{CommonName: "etcd"}
 	template.NotBefore, template.NotAfter = time.Now().Add(-2*time.Hour), time.Now().Add(life)
-	template.DNSNames = []string{"localhost"}
+	if template.DNSNames == nil {
+		template.DNSNames = []string{"localhost"}
+	}
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	parent, signer := a.certificate, a.key
 	if parent == nil {
@@ -63,8 +65,8 @@ func (a *authority) sign(t *testing.T, template *x509.Certificate, life time.Dur
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
-// secureMember returns an etcd that wants certificates of its clients.
-func secureMember(t *testing.T, a *authority) *member {
+// secureMember returns an etcd that wants certificates of its clients, and shows one of a name.
+func secureMember(t *testing.T, a *authority, name string) *member {
 	t.Helper()
 	dir := t.TempDir()
 	write := func(name, kind string, der []byte) string {
@@ -74,7 +76,7 @@ func secureMember(t *testing.T, a *authority) *member {
 		}
 		return file
 	}
-	pair := a.sign(t, &x509.Certificate{}, time.Hour)
+	pair := a.sign(t, &x509.Certificate{DNSNames: []string{name}}, time.Hour)
 	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +102,7 @@ func (m *member) secure(a *authority, current *atomic.Pointer[tls.Certificate]) 
 func TestStoreGoesOnWithARenewedCertificate(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
-	m := secureMember(t, a)
+	m := secureMember(t, a, "localhost")
 	var current atomic.Pointer[tls.Certificate]
 	current.Store(a.sign(t, &x509.Certificate{}, time.Hour))
 	s := lead(t, m.secure(a, &current))
@@ -124,7 +126,7 @@ func TestStoreGoesOnWithARenewedCertificate(t *testing.T) {
 func TestOpenFailsWithoutACertificateThatEtcdTrusts(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
-	m := secureMember(t, a)
+	m := secureMember(t, a, "localhost")
 	var current atomic.Pointer[tls.Certificate]
 	current.Store(a.sign(t, &x509.Certificate{}, time.Hour))
 	open(t, m.secure(a, &current))
@@ -139,4 +141,33 @@ func TestOpenFailsWithoutACertificateThatEtcdTrusts(t *testing.T) {
 		}
 		cancel()
 	}
+}
+
+// A server does not speak to an etcd whose certificate its authority did not sign, or signed for
+// another name, though that etcd would have it.
+func TestOpenFailsWhereAnotherAuthoritySignedForEtcd(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	m := secureMember(t, a, "localhost")
+	var current atomic.Pointer[tls.Certificate]
+	current.Store(a.sign(t, &x509.Certificate{}, time.Hour))
+	others := x509.NewCertPool()
+	others.AddCert(newAuthority(t).certificate)
+	for name, o := range map[string]struct {
+		m     *member
+		roots *x509.CertPool
+	}{
+		"another authority":         {m, others},
+		"the system's":              {m, nil},
+		"a certificate for another": {secureMember(t, a, "example.com"), m.secure(a, &current).TLS.RootCAs},
+	} {
+		options := o.m.secure(a, &current)
+		options.TLS.RootCAs = o.roots
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		if _, err := etcd.Open(ctx, options); err == nil {
+			t.Errorf("%s: it opens", name)
+		}
+		cancel()
+	}
+	open(t, m.secure(a, &current))
 }

@@ -6,6 +6,7 @@ package main
 import (
 	"bytes"
 	"crypto/sha256"
+	"crypto/x509"
 	"encoding/binary"
 	"encoding/json"
 	"net/http"
@@ -19,6 +20,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/steer-dev/steer/cmd/steer/up"
 	"github.com/steer-dev/steer/controlplane"
 )
 
@@ -135,5 +137,27 @@ func get(t *testing.T, plane *controlplane.Plane, path string, into any) {
 	defer resp.Body.Close()
 	if err := json.NewDecoder(resp.Body).Decode(into); err != nil || resp.StatusCode != http.StatusOK {
 		t.Fatalf("GET %s: %d, %v", path, resp.StatusCode, err)
+	}
+}
+
+// The authority that the flag names is the only one.
+func TestEtcdIsVerifiedByTheAuthorityOfTheFlag(t *testing.T) {
+	t.Parallel()
+	keys := t.TempDir()
+	made, err := controlplane.OpenKeys(keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := options(up.Etcd{Servers: []string{"https://127.0.0.1:2379"}, CAFile: filepath.Join(keys, "ca.crt")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := x509.NewCertPool()
+	want.AddCert(made.CA)
+	if !o.TLS.RootCAs.Equal(want) || o.TLS.InsecureSkipVerify || o.TLS.VerifyConnection != nil {
+		t.Errorf("the options are %+v", o.TLS)
+	}
+	if _, err := options(up.Etcd{CAFile: filepath.Join(keys, "ca.key")}); err == nil || !strings.Contains(err.Error(), "--etcd-cafile") {
+		t.Errorf("a file without certificates: got error %v", err)
 	}
 }
