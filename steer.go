@@ -34,6 +34,7 @@ import (
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/manager"
+	"github.com/steer-dev/steer/trace/recording"
 )
 
 // Scheme lists the AddToScheme functions of the API packages whose Go types an
@@ -157,5 +158,12 @@ func run(ctx context.Context, args []string, op Operator, adopt func(*slog.Logge
 	if err := op.Setup(ctx, m); err != nil {
 		return fmt.Errorf("steer: set up %s: %w", op.Name, err)
 	}
-	return m.Start(ctx)
+	if s.records == "" {
+		return m.Start(ctx)
+	}
+	records := recording.NewWriter(m.Recorder(), recording.Options{Dir: s.records, Log: opts.Log})
+	if err := records.Start(ctx); err != nil {
+		return fmt.Errorf("steer: --record-dir: %w", err)
+	}
+	return errors.Join(m.Start(ctx), records.Stop()) // with what ended last
 }

@@ -5,11 +5,12 @@ package trace
 
 import (
 	"encoding/binary"
+	"errors"
 	"time"
 	"unicode/utf8"
 )
 
-// The encoded form of a record: the start with its causes, then any number of
+// The encoded form of a record: its id, the start with its causes, then any number of
 // accesses, then the end. Numbers are varints, strings carry their length. Bytes
 // without pointers cost the garbage collector nothing, however many are kept.
 const (
@@ -41,7 +42,8 @@ func (w *buffer) object(o *Object) {
 }
 
 func (w *buffer) start(id ID, s *Start) {
-	w.uint(id.Number) // the rest is that of the recorder
+	w.b = binary.BigEndian.AppendUint64(w.b, id.Recorder)
+	w.uint(id.Number)
 	w.string(s.Controller)
 	w.object(&s.Object)
 	w.string(s.Request)
@@ -108,17 +110,39 @@ func (w *buffer) end(e *End, omitted int, text string) {
 	w.string(text)
 }
 
-// decoder reads what buffer wrote. It trusts its input, which never leaves the
-// process.
-type decoder struct{ b []byte }
+// EncodingVersion is that of encoded records, as [Cursor.Next] returns them: [Decode] of
+// one version reads no other.
+const EncodingVersion = 1
+
+// errEncoded says that bytes are not an encoded record.
+var errEncoded = errors.New("trace: decode: these are not the bytes of a record of this version")
+
+// decoder reads what buffer wrote. What is missing or too long fails it, and everything
+// after that is empty.
+type decoder struct {
+	b      []byte
+	failed bool
+}
+
+func (r *decoder) fail() {
+	r.b, r.failed = nil, true
+}
 
 func (r *decoder) uint() uint64 {
 	n, size := binary.Uvarint(r.b)
+	if size <= 0 {
+		r.fail()
+		return 0
+	}
 	r.b = r.b[size:]
 	return n
 }
 
 func (r *decoder) byte() byte {
+	if len(r.b) == 0 {
+		r.fail()
+		return 0
+	}
 	c := r.b[0]
 	r.b = r.b[1:]
 	return c
@@ -126,6 +150,10 @@ func (r *decoder) byte() byte {
 
 func (r *decoder) string() string {
 	n := r.uint()
+	if n > maxText || n > uint64(len(r.b)) {
+		r.fail()
+		return ""
+	}
 	s := string(r.b[:n])
 	r.b = r.b[n:]
 	return s
@@ -135,11 +163,19 @@ func (r *decoder) object() Object {
 	return Object{Group: r.string(), Kind: r.string(), Namespace: r.string(), Name: r.string()}
 }
 
-// decode reads a record of the recorder.
-func (r *Recorder) decode(b []byte) Record {
-	d := decoder{b}
+// Decode reads an encoded record. It takes bytes of any origin: those that are not a
+// record are an error, and memory is bounded by their number.
+func Decode(encoded []byte) (Record, error) {
+	d := decoder{b: encoded}
+	var recorder uint64
+	if len(encoded) >= 8 {
+		recorder = binary.BigEndian.Uint64(encoded)
+		d.b = encoded[8:]
+	} else {
+		d.fail()
+	}
 	rec := Record{
-		ID:         ID{Recorder: r.id, Number: d.uint()},
+		ID:         ID{Recorder: recorder, Number: d.uint()},
 		Controller: d.string(),
 		Object:     d.object(),
 		Request:    d.string(),
@@ -148,13 +184,21 @@ func (r *Recorder) decode(b []byte) Record {
 		Retries:    int(d.uint()),
 		Adds:       int(d.uint()),
 	}
-	if rec.Adds > 0 {
-		rec.Causes = make([]Cause, d.uint())
+	if rec.Adds != 0 {
+		n := d.uint()
+		if n > MaxCauses {
+			d.fail()
+			n = 0
+		}
+		rec.Causes = make([]Cause, n)
 		for i := range rec.Causes {
-			rec.Causes[i] = Cause{Type: CauseType(d.byte()), Object: d.object(), Revision: d.string(), First: d.string(), Changed: d.string(), Count: int(d.uint())}
+			rec.Causes[i] = Cause{
+				Type: CauseType(d.byte()), Object: d.object(), Revision: d.string(), First: d.string(), Changed: d.string(), Count: int(d.uint()),
+			}
 		}
 	}
-	for d.byte() == tagAccess {
+	tag := d.byte()
+	for ; tag == tagAccess && !d.failed; tag = d.byte() {
 		verb, flags := Verb(d.byte()), d.byte()
 		a := Access{
 			Verb: verb, Cached: flags&flagCached != 0, Absent: flags&flagAbsent != 0, Object: d.object(), Subresource: d.string(),
@@ -171,5 +215,8 @@ func (r *Recorder) decode(b []byte) Record {
 	rec.After = time.Duration(d.uint())
 	rec.Omitted = int(d.uint())
 	rec.Error = d.string()
-	return rec
+	if d.failed || tag != tagEnd || len(d.b) > 0 {
+		return Record{}, errEncoded
+	}
+	return rec, nil
 }

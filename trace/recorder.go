@@ -185,13 +185,49 @@ func (r *Recorder) Records() iter.Seq[Record] {
 			if buf, missed, _, ok = r.read(&p, buf, false); !ok {
 				return
 			}
-			record := r.decode(buf)
+			record, _ := Decode(buf) // it is one of ours
 			record.Missed = missed
 			if !yield(record) {
 				return
 			}
 		}
 	}
+}
+
+// Cursor reads the encoded records of a [Recorder] one after the other, for those who
+// keep them elsewhere. It is not safe for concurrent use.
+type Cursor struct {
+	recorder *Recorder
+	at       place
+	buf      []byte
+}
+
+// Cursor returns one that begins with the oldest record that is kept.
+func (r *Recorder) Cursor() *Cursor {
+	if r == nil {
+		return &Cursor{}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := &Cursor{recorder: r, at: place{segment: r.first}}
+	if len(r.dropped) > 0 {
+		c.at.seen = r.dropped[0]
+	}
+	return c
+}
+
+// Next returns the next record for [Decode], valid until the call after this one, and
+// how many were overwritten before it. Without one it returns nil, and a channel that is
+// closed with the next record.
+func (c *Cursor) Next() (encoded []byte, missed int, more <-chan struct{}) {
+	if c.recorder == nil {
+		return nil, 0, nil
+	}
+	var ok bool
+	if c.buf, missed, more, ok = c.recorder.read(&c.at, c.buf, true); ok {
+		return c.buf, missed, nil
+	}
+	return nil, missed, more
 }
 
 // Follow yields the records that are written after the call, until ctx ends. A
@@ -211,7 +247,7 @@ func (r *Recorder) Follow(ctx context.Context) iter.Seq[Record] {
 			var missed int
 			var more <-chan struct{}
 			if buf, missed, more, ok = r.read(&p, buf, true); ok {
-				record := r.decode(buf)
+				record, _ := Decode(buf) // it is one of ours
 				record.Missed = missed
 				if ctx.Err() != nil || !yield(record) {
 					return
