@@ -29,15 +29,15 @@ type Bug struct {
 	Name string
 	// Shows is what is to be seen of it, and at which faults.
 	Shows string
+	// Finding is part of what package ends or the engine says of a run that shows it.
+	Finding string
 	// Scenario makes an environment with the operator, and has its user do something; it
-	// belongs into a bubble of synctest. It asserts nothing that the API server knows, so
-	// that a simulation finds the bug by itself.
-	Scenario func(t *testing.T, mended bool) *steertest.Env
-	// Check asserts what there is to be at the end.
-	Check func(env *steertest.Env)
+	// belongs into a bubble of synctest. It asserts nothing, so that a simulation has to
+	// find the bug by itself; check asserts what there is to be at the end.
+	Scenario func(t *testing.T, mended bool) (check func())
 }
 
-// Test returns the scenario as a test.
+// Test returns the scenario as a test that asserts nothing.
 func (b Bug) Test(mended bool) func(*testing.T) {
 	return func(t *testing.T) { b.Scenario(t, mended) }
 }

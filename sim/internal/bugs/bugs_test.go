@@ -15,7 +15,7 @@ func TestOperatorsWorkWhereNothingGoesWrong(t *testing.T) {
 		for name, mended := range map[string]bool{"mended": true, "with the bug": false} {
 			t.Run(bug.Name+"/"+name, func(t *testing.T) {
 				t.Parallel()
-				synctest.Test(t, func(t *testing.T) { bug.Check(bug.Scenario(t, mended)) })
+				synctest.Test(t, func(t *testing.T) { bug.Scenario(t, mended)() })
 			})
 		}
 	}

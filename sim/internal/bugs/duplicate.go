@@ -43,16 +43,17 @@ func (r duplicate) Reconcile(ctx context.Context, db *v1.Database) (controller.R
 
 func duplicateBug() Bug {
 	return Bug{
-		Name:  "generated-name-forgotten",
-		Shows: "a second Secret after a crash after the creation, or a lost answer",
-		Scenario: func(t *testing.T, mended bool) *steertest.Env {
-			return newEnv(t, func(_ context.Context, m *manager.Manager) error {
+		Name:    "generated-name-forgotten",
+		Shows:   "a second Secret after a crash after the creation, or a lost answer",
+		Finding: "Secret default/db-~2 is there",
+		Scenario: func(t *testing.T, mended bool) (check func()) {
+			env := newEnv(t, func(_ context.Context, m *manager.Manager) error {
 				return controller.Add(m, duplicate{m.Client(), mended})
 			}, database("db"))
-		},
-		Check: func(env *steertest.Env) {
-			expectSecrets(env, 1)
-			steertest.Wait(env, "default/db", func(db *v1.Database) bool { return db.Status.Holds != "" })
+			return func() {
+				expectSecrets(env, 1)
+				steertest.Wait(env, "default/db", func(db *v1.Database) bool { return db.Status.Holds != "" })
+			}
 		},
 	}
 }

@@ -76,18 +76,18 @@ func (r flip) setup(m *manager.Manager) error {
 
 func flipBug() Bug {
 	return Bug{
-		Name:  "shared-service",
-		Shows: "it never settles, without any fault",
-		Scenario: func(t *testing.T, mended bool) *steertest.Env {
+		Name:    "shared-service",
+		Shows:   "it never settles, without any fault",
+		Finding: "never settles",
+		Scenario: func(t *testing.T, mended bool) (check func()) {
 			a, b := database("a"), database("b")
 			a.Spec.Service, b.Spec.Service = "db", "db"
 			env := newEnv(t, func(_ context.Context, m *manager.Manager) error { return flip{m.Client(), mended}.setup(m) })
 			env.Create(a)
 			env.Create(b)
-			return env // the one with the bug does not settle
-		},
-		Check: func(env *steertest.Env) {
-			steertest.Wait(env, "default/db", func(s *corev1.Service) bool { return s.Spec.Selector[flipLabel] == "a" })
+			return func() {
+				steertest.Wait(env, "default/db", func(s *corev1.Service) bool { return s.Spec.Selector[flipLabel] == "a" })
+			} // the one with the bug does not settle
 		},
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/steer-dev/steer/controller"
 	"github.com/steer-dev/steer/manager"
 	v1 "github.com/steer-dev/steer/sim/internal/bugs/api/v1"
-	"github.com/steer-dev/steer/steertest"
 )
 
 // memory remembers which databases have their Secret, to save requests, and notes it
@@ -57,13 +56,16 @@ func (r *memory) note(uid types.UID) {
 
 func memoryBug() Bug {
 	return Bug{
-		Name:  "noted-before-done",
-		Shows: "the Secret is missing after an error for its creation",
-		Scenario: func(t *testing.T, mended bool) *steertest.Env {
-			return newEnv(t, func(_ context.Context, m *manager.Manager) error {
+		Name:    "noted-before-done",
+		Shows:   "the Secret is missing after an error for its creation",
+		Finding: "Secret default/db is missing",
+		Scenario: func(t *testing.T, mended bool) (check func()) {
+			env := newEnv(t, func(_ context.Context, m *manager.Manager) error {
 				return controller.Add(m, &memory{Client: m.Client(), mended: mended, done: map[types.UID]bool{}}, controller.Owns[*corev1.Secret]())
 			}, database("db"))
+			return func() {
+				expectSecrets(env, 1)
+			}
 		},
-		Check: func(env *steertest.Env) { expectSecrets(env, 1) },
 	}
 }

@@ -57,16 +57,17 @@ func (r pair) createMissing(ctx context.Context, db *v1.Database, s *corev1.Secr
 
 func pairBug() Bug {
 	return Bug{
-		Name:  "pair-guarded-by-first",
-		Shows: "the second Secret is missing after a crash after the first, or an error for the second",
-		Scenario: func(t *testing.T, mended bool) *steertest.Env {
-			return newEnv(t, func(_ context.Context, m *manager.Manager) error {
+		Name:    "pair-guarded-by-first",
+		Shows:   "the second Secret is missing after a crash after the first, or an error for the second",
+		Finding: "Secret default/db-ssl-internal is missing",
+		Scenario: func(t *testing.T, mended bool) (check func()) {
+			env := newEnv(t, func(_ context.Context, m *manager.Manager) error {
 				return controller.Add(m, pair{m.Client(), mended}, controller.Owns[*corev1.Secret]())
 			}, database("db"))
-		},
-		Check: func(env *steertest.Env) {
-			expectSecrets(env, 2)
-			steertest.Expect[*v1.Database](env, "default/db", steertest.Ready)
+			return func() {
+				expectSecrets(env, 2)
+				steertest.Expect[*v1.Database](env, "default/db", steertest.Ready)
+			}
 		},
 	}
 }

@@ -68,9 +68,10 @@ func (r size) Reconcile(ctx context.Context, db *v1.Database) (controller.Result
 
 func sizeBug() Bug {
 	return Bug{
-		Name:  "guard-before-effect",
-		Shows: "the Pod keeps its old size after a crash after the update of the ConfigMap, or an error for the deletion of the Pod",
-		Scenario: func(t *testing.T, mended bool) *steertest.Env {
+		Name:    "guard-before-effect",
+		Shows:   "the Pod keeps its old size after a crash after the update of the ConfigMap, or an error for the deletion of the Pod",
+		Finding: "metadata.annotations[\"bugs.example.com/size\"] is \"1\"",
+		Scenario: func(t *testing.T, mended bool) (check func()) {
 			env := newEnv(t, func(_ context.Context, m *manager.Manager) error {
 				return controller.Add(m, size{m.Client(), mended}, controller.Owns[*corev1.ConfigMap](), controller.Owns[*corev1.Pod]())
 			}, database("db"))
@@ -79,10 +80,9 @@ func sizeBug() Bug {
 				t.Fatal(err)
 			}
 			env.Settled()
-			return env
-		},
-		Check: func(env *steertest.Env) {
-			steertest.Expect[*corev1.Pod](env, "default/db", steertest.Field(func(p *corev1.Pod) string { return p.Annotations[sizeKey] }, "2"))
+			return func() {
+				steertest.Expect[*corev1.Pod](env, "default/db", steertest.Field(func(p *corev1.Pod) string { return p.Annotations[sizeKey] }, "2"))
+			}
 		},
 	}
 }

@@ -68,9 +68,10 @@ func (r volume) Reconcile(_ context.Context, db *v1.Database) (controller.Result
 
 func volumeBug() Bug {
 	return Bug{
-		Name:  "volume-without-token",
-		Shows: "the cloud holds two volumes after a crash after the creation, or a lost answer",
-		Scenario: func(t *testing.T, mended bool) *steertest.Env {
+		Name:    "volume-without-token",
+		Shows:   "the cloud holds two volumes after a crash after the creation, or a lost answer",
+		Finding: "status.holds is \"volume-2\"",
+		Scenario: func(t *testing.T, mended bool) (check func()) {
 			outside := &cloud{volumes: map[string]string{}}
 			var env *steertest.Env
 			create := func(token string) (id string, err error) {
@@ -82,13 +83,12 @@ func volumeBug() Bug {
 			})
 			env.Create(database("db"))
 			env.Settled()
-			if n := outside.holds(); n != 1 {
-				t.Errorf("the cloud holds %d volumes, want 1", n)
+			return func() {
+				if n := outside.holds(); n != 1 {
+					t.Errorf("the cloud holds %d volumes, want 1", n)
+				}
+				steertest.Wait(env, "default/db", func(db *v1.Database) bool { return db.Status.Holds == "volume-1" })
 			}
-			return env
-		},
-		Check: func(env *steertest.Env) {
-			steertest.Wait(env, "default/db", func(db *v1.Database) bool { return db.Status.Holds == "volume-1" })
 		},
 	}
 }

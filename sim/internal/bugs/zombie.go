@@ -54,9 +54,10 @@ func (r zombie) Reconcile(ctx context.Context, req controller.Request) (controll
 
 func zombieBug() Bug {
 	return Bug{
-		Name:  "zombie-after-finalizer",
-		Shows: "a Secret is created for a database that is gone, in orders in which the garbage collector acts between two writes",
-		Scenario: func(t *testing.T, mended bool) *steertest.Env {
+		Name:    "zombie-after-finalizer",
+		Shows:   "a Secret is created for a database that is gone, in orders in which the garbage collector acts between two writes",
+		Finding: "Secret default/db, created for Database.bugs.example.com default/db, which was deleted before",
+		Scenario: func(t *testing.T, mended bool) (check func()) {
 			env := newEnv(t, func(_ context.Context, m *manager.Manager) error {
 				return controller.AddRequests(m, "zombie", zombie{m.Client(), mended}, controller.Typed(
 					controller.Watches(controller.Self[*v1.Database]()),
@@ -67,8 +68,9 @@ func zombieBug() Bug {
 			}
 			steertest.WaitGone[*v1.Database](env, "default/db")
 			env.Settled()
-			return env
+			return func() {
+				expectSecrets(env, 0)
+			}
 		},
-		Check: func(env *steertest.Env) { expectSecrets(env, 0) },
 	}
 }

@@ -99,6 +99,9 @@ func newScanner(s *State) *scanner {
 				add(suffix, part{ref: n, as: byHash})
 			}
 		}
+		for _, volume := range tokenVolumes(n) {
+			add(volume, part{literal: tokenVolume + "~"})
+		}
 		for _, address := range addresses(n) {
 			add(address, part{ref: n, as: byAddress})
 		}
@@ -107,6 +110,24 @@ func newScanner(s *State) *scanner {
 		}
 	}
 	return c
+}
+
+// tokenVolume begins the name of the volume that admission gives to Pods, with the token of
+// their service account.
+const tokenVolume = "kube-api-access-"
+
+func tokenVolumes(n *node) (out []string) {
+	if n.kind != "Pod" {
+		return nil
+	}
+	volumes, _, _ := unstructured.NestedSlice(n.Object.Object, "spec", "volumes")
+	for _, volume := range volumes {
+		volume, _ := volume.(map[string]any)
+		if name, _ := volume["name"].(string); strings.HasPrefix(name, tokenVolume) && hash(name[len(tokenVolume):]) {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // addresses are those that a server has given to a Service or a Pod.

@@ -138,6 +138,9 @@ func (w world) run(seed uint64) []Life {
 		s.set(pod, m.role, "spec", "role")
 		s.set(pod, "host "+ip+":5432 as "+pod.GetName()+".db.default.svc", "spec", "env")
 		s.set(pod, s.address(), "status", "podIP")
+		token := "kube-api-access-" + s.suffix(5)
+		s.set(pod, []any{map[string]any{"name": token}}, "spec", "volumes")
+		s.set(pod, token, "spec", "mount")
 		pods = append(pods, pod)
 	}
 	var members, endpoints []any

@@ -41,7 +41,8 @@ func Verbs() []string {
 // Write names one write of a run: what is written, and which of those that are the same it
 // is.
 type Write struct {
-	// Actor made it. Empty is [Operator].
+	// Actor made it. Empty is [Operator]; [Counter], [Enumerate] and [Decode] write it out,
+	// so that their writes can be compared.
 	Actor string
 	// Verb is one of [Verbs].
 	Verb string

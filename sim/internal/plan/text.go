@@ -156,6 +156,9 @@ func decodeFault(text string) (Fault, error) {
 			return f, err
 		}
 	}
+	if f.At != (Write{}) {
+		f.At = f.At.normal()
+	}
 	return f, nil
 }
 

@@ -84,11 +84,27 @@ func (s *shrinker) faults() {
 	for size := len(s.best.Faults); size > 0; size = min(size/2, len(s.best.Faults)) {
 		for at := 0; at < len(s.best.Faults); {
 			end := min(at+size, len(s.best.Faults))
-			if !s.try(s.with(slices.Delete(slices.Clone(s.best.Faults), at, end))) {
+			left := slices.Delete(slices.Clone(s.best.Faults), at, end)
+			if !s.try(s.with(left)) && !s.try(s.with(renumbered(left, s.best.Faults[at:end]))) {
 				at = end
 			}
 		}
 	}
+}
+
+// renumbered moves faults to the occurrence of their write before: a write that fails is
+// repeated, and without the faults that made it fail it is not.
+func renumbered(faults, without []plan.Fault) []plan.Fault {
+	out := slices.Clone(faults)
+	for i := range out {
+		for _, f := range without {
+			same := out[i].At
+			if same.Nth = f.At.Nth; same == f.At && faults[i].At.Nth > f.At.Nth {
+				out[i].At.Nth--
+			}
+		}
+	}
+	return out
 }
 
 func (s *shrinker) with(faults []plan.Fault) plan.Plan {

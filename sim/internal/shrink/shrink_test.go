@@ -61,6 +61,20 @@ func TestShrinkKeepsWhatIsNeeded(t *testing.T) {
 			},
 			"409_on_create_Secret_a#2",
 		},
+		"a write that is repeated": {
+			plan.Plan{Faults: []plan.Fault{
+				{Type: plan.InternalError, At: at("a", 1)}, {Type: plan.InternalError, At: at("b", 1)},
+				{Type: plan.InternalError, At: at("a", 2)}, {Type: plan.CrashAfter, At: at("a", 3)},
+			}},
+			func(p plan.Plan) bool { // the crash happens after the errors before it
+				n := 1
+				for slices.Contains(p.Faults, plan.Fault{Type: plan.InternalError, At: at("a", n)}) {
+					n++
+				}
+				return slices.Contains(p.Faults, plan.Fault{Type: plan.CrashAfter, At: at("a", n)})
+			},
+			"crash_after_create_Secret_a",
+		},
 		"within the restart": {
 			restart, func(p plan.Plan) bool { return len(p.Faults) == 2 }, "crash_before_create_Secret_a_then_crash_after_restart#1",
 		},
