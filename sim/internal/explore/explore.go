@@ -1,0 +1,270 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package explore runs a test under all its plans, and tells which fail: the reference
+// first, then other orders, then a crash or an error at every write of the reference.
+package explore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/steer-dev/steer/sim/internal/ends"
+	"github.com/steer-dev/steer/sim/internal/engine"
+	"github.com/steer-dev/steer/sim/internal/plan"
+	"github.com/steer-dev/steer/sim/internal/report"
+	"github.com/steer-dev/steer/sim/internal/shrink"
+	"github.com/steer-dev/steer/sim/internal/worker"
+)
+
+// Options of [Run].
+type Options struct {
+	// Test is the name of the test, whose worker processes call worker.Serve.
+	Test string
+	// First are plans that are run before all others.
+	First []plan.Plan
+	// Wants reports whether a plan is to be run. nil: all are.
+	Wants func(plan.Plan) bool
+	// Orders is how many other orders are run.
+	Orders int
+	// Plans is how many plans of the reference are run at most; 0: all.
+	Plans int
+	// Accepts takes from the findings of a run those that are no faults. nil: none is.
+	Accepts func(findings []string) []string
+	// Shrinking is how many runs a failing plan may take to shrink.
+	Shrinking int
+	// Failures ends the exploration when so many different ones were found.
+	Failures int
+	// Stuck is for how long nothing may go on in a run.
+	Stuck time.Duration
+	// Limits of a run.
+	Limits engine.Limits
+}
+
+// Result is what was found.
+type Result struct {
+	// Reference is the run without faults.
+	Reference worker.Answer
+	// Failures, each with another verdict or other findings than those before it.
+	Failures []report.Failure
+	// Alike counts the plans that failed as one of them did.
+	Alike int
+	// Runs is how many were made, and Left how many plans were left out.
+	Runs, Left int
+	// Gone are those of Options.First whose writes are no longer there.
+	Gone []plan.Plan
+	// Masked are fields that are not compared since they differ between two runs of the
+	// reference.
+	Masked []string
+}
+
+// UnusableError says why a test cannot be explored.
+type UnusableError struct{ Reason string }
+
+func (e *UnusableError) Error() string { return e.Reason }
+
+// exploration is a Run.
+type exploration struct {
+	Options
+	pool   *pool
+	judge  *judge
+	result Result
+	lines  []string // of the reference
+	known  map[string]bool
+}
+
+// Run explores a test until ctx ends. It returns an [UnusableError] for a test that proves
+// nothing.
+func Run(ctx context.Context, o Options) (Result, error) {
+	x := &exploration{Options: o, known: map[string]bool{}}
+	x.pool = &pool{test: o.Test, size: min(max(runtime.GOMAXPROCS(0), 1), 4), usual: worker.Request{Stuck: o.Stuck, Limits: o.Limits}}
+	defer x.pool.close()
+	err := x.references(ctx)
+	if err != nil || len(x.result.Failures) > 0 || x.result.Reference.Skipped {
+		return x.result, err
+	}
+	plans := slices.Concat(x.First, plan.Orders(x.Orders))
+	faults := plan.Enumerate(seen(x.result.Reference.Record))
+	if x.Wants != nil {
+		unwanted := func(p plan.Plan) bool { return !x.Wants(p) }
+		plans, faults = slices.DeleteFunc(plans, unwanted), slices.DeleteFunc(faults, unwanted)
+	} else if x.Plans > 0 && len(faults) > x.Plans {
+		x.result.Left += len(faults) - x.Plans
+		faults = faults[:x.Plans]
+	}
+	return x.result, x.explore(ctx, slices.Concat(plans, faults))
+}
+
+// references runs the test as it is, in two processes and again in one of them.
+func (x *exploration) references(ctx context.Context) error {
+	var runs [3]worker.Answer
+	var states [3]*ends.State
+	for i := range runs {
+		// The second is made in another process, the third in one that has made a run.
+		a, err := x.pool.run(ctx, plan.Plan{}, i < 2, true)
+		if err != nil {
+			return err
+		}
+		x.result.Runs++
+		if i == 0 {
+			x.result.Reference = a
+			x.lines, _ = linesOf(a.Record)
+		}
+		if a.Skipped {
+			return nil
+		}
+		if err := usable(a); err != nil {
+			return err
+		}
+		runs[i], states[i] = a, stateOf(a.Record)
+	}
+	masks, different := ends.Learn(states[0], states[1])
+	x.result.Masked = masks.Paths()
+	x.judge = newJudge(states[0], masks)
+	switch first, again := firstDifference(runs[0].Log, runs[1].Log), firstDifference(runs[0].Log, runs[2].Log); {
+	case first != "":
+		x.fail(plan.Plan{}, "not deterministic: the same run in two processes is not the same", []string{first})
+	case len(different) > 0:
+		x.fail(plan.Plan{}, "not deterministic: the same run in two processes ends differently", texts(different))
+	case again != "":
+		x.fail(plan.Plan{}, "state of a package survives a run: the next one in its process is not the same", []string{again})
+	}
+	return nil
+}
+
+func texts(all []ends.Difference) (out []string) {
+	for _, d := range all {
+		out = append(out, d.String())
+	}
+	return out
+}
+
+// usable says what is wrong with a test that cannot be explored.
+func usable(a worker.Answer) error {
+	effective := 0
+	for _, w := range a.Writes {
+		if w.Actor == plan.Operator && w.Effective {
+			effective++
+		}
+	}
+	output := "\n" + strings.Join(assertions(a.Output), "\n")
+	switch {
+	case a.Trouble != nil:
+		return &UnusableError{fmt.Sprintf("the test fails as it is, without any fault: %s: %s%s", a.Trouble.Type, a.Trouble.Message, output)}
+	case a.Failed:
+		return &UnusableError{"the test fails as it is, without any fault:" + output}
+	case !a.Env:
+		return &UnusableError{"the test makes no environment: call steertest.New with the *testing.T that the function is given"}
+	case a.Starts == 0:
+		return &UnusableError{"the test has no operator: give steertest.Options an Operator or a Setup"}
+	case effective == 0:
+		return &UnusableError{"the operator writes nothing: there is no write to crash at, and the test proves nothing; give it something to do"}
+	}
+	return nil
+}
+
+// explore runs plans, and looks closer at those that fail.
+func (x *exploration) explore(ctx context.Context, plans []plan.Plan) error {
+	failed := map[int]worker.Answer{}
+	made, err := x.pool.each(ctx, plans, func(i int, a worker.Answer) bool {
+		if i < len(x.First) && gone(plans[i], a) {
+			x.result.Gone = append(x.result.Gone, plans[i])
+		}
+		if verdict, _ := x.findings(a); verdict != "" {
+			failed[i] = a
+		}
+		return true
+	})
+	x.result.Runs += made
+	x.result.Left += len(plans) - made
+	if err != nil {
+		return err
+	}
+	for i, p := range plans {
+		if a, ok := failed[i]; ok {
+			if err := x.examine(ctx, p, a); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// gone reports whether the first fault of a plan has no write any more.
+func gone(p plan.Plan, a worker.Answer) bool {
+	return a.Trouble == nil && len(p.Faults) > 0 && a.Met == 0
+}
+
+// findings are those of the judge that are not accepted.
+func (x *exploration) findings(a worker.Answer) (verdict string, lines []string) {
+	verdict, lines = x.judge.findings(a)
+	if verdict == "" || x.Accepts == nil {
+		return verdict, lines
+	}
+	if lines = x.Accepts(lines); len(lines) == 0 {
+		return "", nil
+	}
+	return verdict, lines
+}
+
+// examine makes a failing plan as simple as it can be, in processes that have made no run
+// before the plan's: what a package has kept from other runs is not the operator's fault.
+func (x *exploration) examine(ctx context.Context, p plan.Plan, a worker.Answer) error {
+	verdict, lines := x.findings(a)
+	if x.isKnown(verdict, lines) || len(x.result.Failures) >= x.Failures {
+		x.result.Alike++
+		return nil
+	}
+	var broken error
+	runs := map[string]worker.Answer{}
+	run := func(p plan.Plan) string {
+		a, err := x.pool.run(ctx, p, true, false)
+		x.result.Runs++
+		if err != nil {
+			broken = errors.Join(broken, err)
+			return ""
+		}
+		runs[p.Name()] = a
+		of, _ := x.findings(a)
+		return of
+	}
+	if again := run(p); broken == nil && again != verdict {
+		x.fail(p, "it fails in a process that has made other runs, and not in a new one: state of a package survives, or the operator draws at random", append([]string{verdict}, lines...))
+		return nil
+	}
+	least := shrink.Shrink(p, x.Shrinking, func(p plan.Plan) bool { return broken == nil && run(p) == verdict })
+	if broken != nil {
+		return broken
+	}
+	a = runs[least.Plan.Name()]
+	verdict, lines = x.findings(a)
+	if x.isKnown(verdict, lines) {
+		x.result.Alike++
+		return nil
+	}
+	f := x.fail(least.Plan, verdict, lines)
+	f.ShrunkFrom, f.ShrinkingRun = len(p.Faults), least.Runs
+	f.Lines, f.Faults = linesOf(a.Record)
+	return nil
+}
+
+func signature(verdict string, lines []string) string {
+	return verdict + "\n" + strings.Join(lines, "\n")
+}
+
+func (x *exploration) isKnown(verdict string, lines []string) bool {
+	return x.known[signature(verdict, lines)]
+}
+
+func (x *exploration) fail(p plan.Plan, verdict string, lines []string) *report.Failure {
+	x.known[signature(verdict, lines)] = true
+	x.result.Failures = append(x.result.Failures, report.Failure{
+		Verdict: verdict, Findings: lines, Plan: p, Reference: x.lines, Test: x.Test,
+	})
+	return &x.result.Failures[len(x.result.Failures)-1]
+}
