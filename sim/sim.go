@@ -205,8 +205,8 @@ func (o *options) report(t *testing.T, r explore.Result, files plans, named stri
 		t.Run(strings.Trim(named, "^$"), func(*testing.T) {}) // it passes
 	}
 	summary := fmt.Sprintf("sim: %d runs", r.Runs)
-	if r.Alike > 0 {
-		summary += fmt.Sprintf("; %d plans more fail like those above, or were not looked at", r.Alike)
+	if r.Repeats > 0 {
+		summary += fmt.Sprintf("; %d plans more fail like those above, or were not looked at", r.Repeats)
 	}
 	if r.Left > 0 {
 		summary += fmt.Sprintf("; %d plans left out (-short, -race, -sim.for or -timeout)", r.Left)

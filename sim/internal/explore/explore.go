@@ -52,8 +52,8 @@ type Result struct {
 	Reference worker.Answer
 	// Failures, each with another verdict or other findings than those before it.
 	Failures []report.Failure
-	// Alike counts the plans that failed as one of them did.
-	Alike int
+	// Repeats counts the plans that failed as one of them did.
+	Repeats int
 	// Runs is how many were made, and Left how many plans were left out.
 	Runs, Left int
 	// Gone are those of Options.First whose writes are no longer there.
@@ -118,6 +118,10 @@ func (x *exploration) references(ctx context.Context) error {
 		if a.Skipped {
 			return nil
 		}
+		if a.Trouble != nil && a.Trouble.Type == engine.NeverSettles {
+			x.fail(plan.Plan{}, a.Trouble.Type, strings.Split(a.Trouble.Message, "\n"))
+			return nil
+		}
 		if err := usable(a); err != nil {
 			return err
 		}
@@ -144,7 +148,7 @@ func texts(all []ends.Difference) (out []string) {
 	return out
 }
 
-// usable says what is wrong with a test that cannot be explored.
+// usable returns why a test cannot be explored.
 func usable(a worker.Answer) error {
 	effective := 0
 	for _, w := range a.Writes {
@@ -212,18 +216,18 @@ func (x *exploration) findings(a worker.Answer) (verdict string, lines []string)
 	return verdict, lines
 }
 
-// examine makes a failing plan as simple as it can be, in processes that have made no run
-// before the plan's: what a package has kept from other runs is not the operator's fault.
+// examine makes a failing plan as simple as it can be. It must fail in a process that has
+// made no run before: what a package has kept from other runs is another fault.
 func (x *exploration) examine(ctx context.Context, p plan.Plan, a worker.Answer) error {
 	verdict, lines := x.findings(a)
 	if x.isKnown(verdict, lines) || len(x.result.Failures) >= x.Failures {
-		x.result.Alike++
+		x.result.Repeats++
 		return nil
 	}
 	var broken error
 	runs := map[string]worker.Answer{}
-	run := func(p plan.Plan) string {
-		a, err := x.pool.run(ctx, p, true, false)
+	run := func(p plan.Plan, fresh bool) string {
+		a, err := x.pool.run(ctx, p, fresh, false)
 		x.result.Runs++
 		if err != nil {
 			broken = errors.Join(broken, err)
@@ -233,18 +237,18 @@ func (x *exploration) examine(ctx context.Context, p plan.Plan, a worker.Answer)
 		of, _ := x.findings(a)
 		return of
 	}
-	if again := run(p); broken == nil && again != verdict {
+	if again := run(p, true); broken == nil && again != verdict {
 		x.fail(p, "it fails in a process that has made other runs, and not in a new one: state of a package survives, or the operator draws at random", append([]string{verdict}, lines...))
 		return nil
 	}
-	least := shrink.Shrink(p, x.Shrinking, func(p plan.Plan) bool { return broken == nil && run(p) == verdict })
+	least := shrink.Shrink(p, x.Shrinking, func(p plan.Plan) bool { return broken == nil && run(p, false) == verdict })
 	if broken != nil {
 		return broken
 	}
 	a = runs[least.Plan.Name()]
 	verdict, lines = x.findings(a)
 	if x.isKnown(verdict, lines) {
-		x.result.Alike++
+		x.result.Repeats++
 		return nil
 	}
 	f := x.fail(least.Plan, verdict, lines)

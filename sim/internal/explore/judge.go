@@ -45,7 +45,7 @@ func stateOf(r engine.Record) *ends.State {
 	return ends.New(lives)
 }
 
-// findings returns what is wrong with a run: the verdict, and the single ones, one line
+// findings returns the faults of a run: the verdict, and the single ones, one line
 // each. An empty verdict is a run that passes.
 func (j *judge) findings(a worker.Answer) (verdict string, lines []string) {
 	switch {

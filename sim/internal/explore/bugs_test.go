@@ -1,0 +1,34 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explore_test
+
+import (
+	"testing"
+
+	"github.com/steer-dev/steer/sim/internal/bugs"
+	"github.com/steer-dev/steer/sim/internal/explore"
+)
+
+// TestRunFindsTheBugsAndAlarmsAtNoneThatIsMended explores small operators that work where
+// nothing goes wrong.
+func TestRunFindsTheBugsAndAlarmsAtNoneThatIsMended(t *testing.T) {
+	t.Parallel()
+	for _, bug := range bugs.All() {
+		for name, mended := range map[string]bool{"mended": true, "with the bug": false} {
+			t.Run(bug.Name+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				r, err := explored(t, bug.Test(mended), explore.Options{Orders: 10})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if mended == (len(r.Failures) > 0) {
+					t.Errorf("%s: %d failures", bug.Shows, len(r.Failures))
+				}
+				for _, f := range r.Failures {
+					t.Logf("\n%s", f)
+				}
+			})
+		}
+	}
+}
