@@ -19,6 +19,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/internal/endpoint"
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
+	"github.com/steer-dev/steer/apiserver/notes"
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
@@ -36,6 +37,7 @@ func (s *Server) mountBuiltins() {
 		}
 		t.handlers[indexPath] = http.HandlerFunc(s.index)
 		t.handlers["/version"], t.handlers["/version/"] = http.HandlerFunc(s.version), http.HandlerFunc(s.version)
+		t.handlers[notes.Path] = s.notes
 		t.handlers["/metrics"] = s.metrics.handler()
 		t.handlers["/metrics/slis"] = slis.handler()
 	})

@@ -48,6 +48,9 @@ type Options struct {
 	// CacheBytes bounds the memory of cached encodings other than the stored one: other
 	// versions and protobuf. 0: 64 MiB. Negative: nothing is cached.
 	CacheBytes int64
+	// NoteBytes bounds the memory of notes of who wrote which revision, served at
+	// /steer.dev/writes. 0: 4 MiB. Negative: none are made.
+	NoteBytes int
 	// Log receives failures that no client sees. nil: they are discarded.
 	Log *slog.Logger
 }

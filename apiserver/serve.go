@@ -35,6 +35,7 @@ func (s *Server) serve(hw http.ResponseWriter, r *http.Request) {
 		audit = string(s.entropy.AuditID())
 	}
 	header.Set("Audit-Id", audit)
+	req.AuditID = audit
 	header.Set("Cache-Control", "no-cache, private")
 	defer func() {
 		if v := recover(); v != nil {

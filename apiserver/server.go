@@ -24,6 +24,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/internal/inprocess"
 	"github.com/steer-dev/steer/apiserver/internal/registry"
+	"github.com/steer-dev/steer/apiserver/notes"
 	"github.com/steer-dev/steer/apiserver/openapi"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
@@ -43,6 +44,7 @@ type Server struct {
 	leadership Leadership
 	// registry stores the objects, endpoint answers the requests for them.
 	registry *registry.Registry
+	notes    *notes.Notes // nil: none
 	endpoint *endpoint.Handler
 
 	mu    sync.Mutex // serialises changes of table
@@ -97,6 +99,9 @@ func New(options Options) (*Server, error) {
 		options: options, store: options.Store, entropy: options.Entropy,
 		limits: options.Limits.withDefaults(),
 	}
+	if options.NoteBytes >= 0 {
+		s.notes = notes.New(options.NoteBytes)
+	}
 	s.impersonator.Authorizer = options.Authorizer
 	s.gate = exchange.NewGate(exchange.Limits{
 		Reads: s.limits.Reads, Writes: s.limits.Writes, Watches: s.limits.WatchesPerUser,
@@ -107,7 +112,7 @@ func New(options Options) (*Server, error) {
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.registry = registry.New(registry.Options{
 		Store: s.store, Identity: s.entropy, Admission: options.Admission, AuthorizeCreate: s.authorizeCreate,
-		CacheBytes: options.CacheBytes,
+		CacheBytes: options.CacheBytes, Notes: s.notes,
 	})
 	s.endpoint = endpoint.New(endpoint.Options{
 		Registry: s.registry, Known: s.known, Watched: s.metrics.watch, Jitter: s.entropy.Jitter, Log: options.Log,

@@ -37,6 +37,8 @@ type Request struct {
 	RawQuery string
 	// UserAgent of the client.
 	UserAgent string
+	// AuditID of the request, as in its answer; the client may have chosen it.
+	AuditID string
 	// DryRun reports that a write stores nothing.
 	DryRun bool
 	// Warnings of the answer; nil drops them.

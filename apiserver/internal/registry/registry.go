@@ -12,6 +12,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/internal/encodings"
 	"github.com/steer-dev/steer/apiserver/internal/transcode"
+	"github.com/steer-dev/steer/apiserver/notes"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
@@ -24,6 +25,7 @@ type Registry struct {
 	admission resource.Admission
 	authorize func(ctx context.Context, r *resource.Request) error
 	encodings *encodings.Cache
+	notes     *notes.Notes
 }
 
 // Identity generates the uid and the generated names of new objects.
@@ -46,13 +48,15 @@ type Options struct {
 	// CacheBytes bounds the memory of cached encodings other than the stored one. 0: 64
 	// MiB. Negative: nothing is cached.
 	CacheBytes int64
+	// Notes of who wrote what; nil: none.
+	Notes *notes.Notes
 }
 
 // New returns a registry.
 func New(o Options) *Registry {
 	return &Registry{
 		store: o.Store, identity: o.Identity, admission: o.Admission, authorize: o.AuthorizeCreate,
-		encodings: encodings.New(o.CacheBytes),
+		encodings: encodings.New(o.CacheBytes), notes: o.Notes,
 	}
 }
 

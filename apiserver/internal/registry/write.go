@@ -9,12 +9,15 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/apiserver/apply"
+	"github.com/steer-dev/steer/apiserver/notes"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
@@ -260,12 +263,34 @@ func (wr *Write) commit(ctx context.Context, w storage.Write) (*storage.Record, 
 	switch {
 	case err == nil:
 		wr.outcome = resource.Stored
+		wr.note(rec)
 	case errors.Is(err, storage.ErrConflict), errors.Is(err, storage.ErrUnmet), errors.Is(err, storage.ErrInvalid), errors.Is(err, storage.ErrFull),
 		errors.Is(err, storage.ErrNotLeader):
 	default:
 		wr.outcome = resource.Unknown
 	}
 	return rec, err
+}
+
+// note remembers who made a revision.
+func (wr *Write) note(rec *storage.Record) {
+	if wr.g.notes == nil {
+		return
+	}
+	r := wr.Request
+	user := ""
+	if r.User != nil {
+		user = r.User.Name
+	}
+	namespace, name, ok := strings.Cut(rec.Key.Name, "/")
+	if !ok {
+		namespace, name = "", rec.Key.Name
+	}
+	wr.g.notes.Add(notes.Note{
+		Revision: rec.Modified, Time: time.Now(), Verb: r.Verb,
+		Group: wr.Served.Group, Resource: wr.Served.Plural, Subresource: r.Subresource, Namespace: namespace, Name: name,
+		User: user, UserAgent: r.UserAgent, FieldManager: wr.Manager, AuditID: r.AuditID,
+	})
 }
 
 // attempt carries out one attempt at a write, and tells those who wait for its outcome.
