@@ -26,7 +26,7 @@ type simulation struct {
 func simulate(t *testing.T, test func(*testing.T)) *simulation {
 	t.Helper()
 	first := engine.Run(t, test, plan.Plan{}, engine.Limits{})
-	s := &simulation{test: test, reference: state(first), plans: plan.Orders(20)}
+	s := &simulation{test: test, reference: state(first)}
 	if s.found = s.findings(first); len(s.found) > 0 {
 		return s
 	}
@@ -39,7 +39,7 @@ func simulate(t *testing.T, test func(*testing.T)) *simulation {
 	for _, w := range first.Writes {
 		seen = append(seen, w.Seen)
 	}
-	s.plans = append(s.plans, plan.Enumerate(seen)...)
+	s.plans = append(plan.Enumerate(seen), plan.Orders(20)...)
 	return s
 }
 

@@ -6,4 +6,4 @@
 package bugs_test
 
 // every is which plans are tried of an operator that is mended: every n-th.
-const every = 8
+const every = 16

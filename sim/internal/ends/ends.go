@@ -10,7 +10,8 @@
 // reference to the uid of a Pod is the same if the Pods that both mean are paired.
 //
 // What is left out: managedFields, metadata.generation (an observedGeneration is compared
-// by how far it is behind), node ports, and the kinds Event and Lease. A time is a time:
+// by how far it is behind), node ports, ids of containers, the templates that a workload had
+// before and their number, and the kinds Event and Lease. A time is a time:
 // which one is not compared. A UUID that is no object's is renamed within its object.
 //
 // [Destroyed], [Orphans] and [Leftovers] read what happened to objects on the way. The
@@ -60,9 +61,10 @@ type node struct {
 // New reads the lives of one run, in any order.
 func New(lives []Life) *State {
 	s := &State{byUID: map[string]*node{}}
+	past := history(lives)
 	for _, life := range lives {
 		gvk := life.Object.GroupVersionKind()
-		if gvk.Kind == "Event" || gvk.Kind == "Lease" && gvk.Group == "coordination.k8s.io" {
+		if past[life.Object] || gvk.Kind == "Event" || gvk.Kind == "Lease" && gvk.Group == "coordination.k8s.io" {
 			continue
 		}
 		n := &node{Life: life, kind: gvk.Kind}

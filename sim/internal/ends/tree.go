@@ -59,10 +59,13 @@ func (n *node) parse(c *scanner) {
 	for _, key := range sortedKeys(content) {
 		switch key {
 		case "apiVersion", "kind":
+			continue
 		case "metadata":
 			out = append(out, entry{text{{literal: key}}, p.metadata(content[key])})
 		default:
-			out = append(out, entry{text{{literal: key}}, p.value(content[key], key, key)})
+			if !n.counter(key, key) {
+				out = append(out, entry{text{{literal: key}}, p.value(content[key], key, key)})
+			}
 		}
 	}
 	n.tree = out
@@ -96,6 +99,9 @@ func (p *parser) value(v any, path, key string) value {
 	case map[string]any:
 		out := make(record, 0, len(v))
 		for _, k := range sortedKeys(v) {
+			if p.node.counter(path+"."+k, k) {
+				continue
+			}
 			below := p.in(k, p.others)
 			p.refer(path, below)
 			out = append(out, entry{below, p.value(v[k], path+"."+k, k)})
@@ -159,6 +165,9 @@ func (p *parser) number(v int64, path, key string) value {
 
 func (p *parser) string(s, path, key string) value {
 	annotation := strings.Contains(path, "annotations.")
+	if p.node.kind == "Pod" && key == "containerID" && s != "" && strings.HasPrefix(path, "status.") {
+		return "(container)"
+	}
 	if s != "" && strings.Trim(s, "0123456789") == "" {
 		if sure := holdsVersions(key); sure || annotation {
 			return version{s, p.revisions[s], sure}

@@ -119,9 +119,20 @@ func (w world) run(seed uint64) []Life {
 	s.set(service, []any{map[string]any{"port": int64(5432), "nodePort": 30000 + s.Int64N(2768)}}, "spec", "ports")
 	deployment := s.object("apps/v1", "Deployment", "web", db)
 	hash := s.suffix(9)
+	rollouts := 1 + s.IntN(4)
+	var lives []Life
+	for i := range rollouts - 1 {
+		was := s.object("apps/v1", "ReplicaSet", "web-"+s.suffix(9), deployment)
+		s.set(was, fmt.Sprint(i+1), "metadata", "annotations", revisionAnnotation)
+		lives = append(lives, Life{Object: was})
+	}
+	s.set(deployment, fmt.Sprint(rollouts), "metadata", "annotations", revisionAnnotation)
 	replicaSet := s.object("apps/v1", "ReplicaSet", "web-"+hash, deployment)
 	s.set(replicaSet, hash, "metadata", "labels", "pod-template-hash")
-	lives := []Life{{Object: db}, {Object: old, Deleted: 2}, {Object: secret}, {Object: service}, {Object: deployment}, {Object: replicaSet}}
+	s.set(replicaSet, fmt.Sprint(rollouts), "metadata", "annotations", revisionAnnotation)
+	s.set(replicaSet, int64(w.replicas), "spec", "replicas")
+	lives = append(lives, Life{Object: db}, Life{Object: old, Deleted: 2}, Life{Object: secret}, Life{Object: service},
+		Life{Object: deployment}, Life{Object: replicaSet})
 	for range w.replicas {
 		pod := s.generated("v1", "Pod", replicaSet.GetName()+"-", replicaSet)
 		s.set(pod, hash, "metadata", "labels", "pod-template-hash")
@@ -138,6 +149,7 @@ func (w world) run(seed uint64) []Life {
 		s.set(pod, m.role, "spec", "role")
 		s.set(pod, "host "+ip+":5432 as "+pod.GetName()+".db.default.svc", "spec", "env")
 		s.set(pod, s.address(), "status", "podIP")
+		s.set(pod, []any{map[string]any{"name": "main", "containerID": "containerd://" + s.uid()}}, "status", "containerStatuses")
 		token := "kube-api-access-" + s.suffix(5)
 		s.set(pod, []any{map[string]any{"name": token}}, "spec", "volumes")
 		s.set(pod, token, "spec", "mount")
