@@ -6,6 +6,7 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // maxCompared bounds how many lines after the first difference are compared: the work is
@@ -19,17 +20,21 @@ type row struct {
 }
 
 // beside returns the lines of a run and of the reference as one list, each line marked:
-// what is a little before and after faults and differences.
+// what is a little before and after faults and differences. The line of a fault may say
+// more than that of the reference, after a colon.
 func beside(reference, lines []string, faults []int) []string {
+	alike := func(i, j int) bool {
+		return reference[i] == lines[j] || slices.Contains(faults, j) && strings.HasPrefix(lines[j], reference[i]+": ")
+	}
 	same := 0
-	for same < min(len(reference), len(lines)) && reference[same] == lines[same] {
+	for same < min(len(reference), len(lines)) && alike(same, same) {
 		same++
 	}
 	var rows []row
 	for i := range same {
 		rows = append(rows, row{' ', lines[i]})
 	}
-	rows = append(rows, differences(clip(reference[same:]), clip(lines[same:]))...)
+	rows = append(rows, differences(clip(reference[same:]), clip(lines[same:]), func(i, j int) bool { return alike(same+i, same+j) })...)
 	mark(rows, faults)
 	out := folded(rows)
 	for _, cut := range []struct {
@@ -90,15 +95,16 @@ func mark(rows []row, faults []int) {
 	}
 }
 
-// differences merges two lists by their longest common subsequence.
-func differences(a, b []string) []row {
+// differences merges two lists by their longest common subsequence; alike compares two of
+// their elements.
+func differences(a, b []string, alike func(i, j int) bool) []row {
 	length := make([][]int, len(a)+1) // of the subsequence of a[i:] and b[j:]
 	for i := range length {
 		length[i] = make([]int, len(b)+1)
 	}
 	for i := len(a) - 1; i >= 0; i-- {
 		for j := len(b) - 1; j >= 0; j-- {
-			if a[i] == b[j] {
+			if alike(i, j) {
 				length[i][j] = length[i+1][j+1] + 1
 			} else {
 				length[i][j] = max(length[i+1][j], length[i][j+1])
@@ -109,7 +115,7 @@ func differences(a, b []string) []row {
 	i, j := 0, 0
 	for i < len(a) || j < len(b) {
 		switch {
-		case i < len(a) && j < len(b) && a[i] == b[j]:
+		case i < len(a) && j < len(b) && alike(i, j):
 			out = append(out, row{' ', b[j]})
 			i, j = i+1, j+1
 		case j == len(b) || i < len(a) && length[i+1][j] >= length[i][j+1]:

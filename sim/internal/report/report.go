@@ -40,7 +40,8 @@ type Failure struct {
 	// line for each request, without times, uids and generated names, so that the same
 	// request is the same line.
 	Lines, Reference []string
-	// Faults are the indexes of the lines at which faults happened.
+	// Faults are the indexes of the lines at which faults happened. Such a line may say
+	// which, after the line of the reference and a colon.
 	Faults []int
 	// Test is the name of the test that has the plan as a subtest, Package what names its
 	// package to "go test". File, where there is one, holds the plan.
