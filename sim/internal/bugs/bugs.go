@@ -49,6 +49,30 @@ func All() []Bug {
 	}
 }
 
+// Leak creates a Secret that nothing deletes with its database. It is no row of [All]: it
+// needs no fault, so that a comparison with a run without faults shows nothing.
+func Leak() Bug {
+	return Bug{
+		Name: "no-owner", Shows: "the Secret is left after the deletion of the database", Finding: "Secret default/db",
+		Scenario: func(t *testing.T, mended bool) (check func()) {
+			env := newEnv(t, func(_ context.Context, m *manager.Manager) error {
+				return controller.Add(m, controller.Func[*v1.Database](func(ctx context.Context, db *v1.Database) (controller.Result, error) {
+					controller.SetReady(db, &db.Status.Conditions, "Created", "it has its Secret")
+					if mended {
+						return controller.Done(), ensure(ctx, m.Client(), db, secret(db, ""))
+					}
+					return controller.Done(), client.IgnoreAlreadyExists(m.Client().Create(ctx, secret(db, "")))
+				}))
+			}, database("db"))
+			if err := env.Client.Delete(env.Context(), database("db")); err != nil {
+				t.Fatal(err)
+			}
+			env.Settled()
+			return func() { expectSecrets(env, 0) }
+		},
+	}
+}
+
 // gvk is the kind that all of them reconcile.
 func gvk() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "bugs.example.com", Version: "v1", Kind: "Database"}

@@ -58,7 +58,7 @@ func (s *simulation) findings(r engine.Record) (out []string) {
 		out = append(out, d.String())
 	}
 	out = append(out, ends.Destroyed(s.reference, end, plan.Operator)...)
-	out = append(out, ends.Leftovers(end, plan.Operator, []string{"Database.bugs.example.com"})...)
+	out = append(out, ends.Leftovers(end, plan.Operator)...)
 	return append(out, ends.Orphans(end)...)
 }
 
@@ -97,6 +97,16 @@ func TestBugsAreFound(t *testing.T) {
 			}
 			t.Errorf("none of %d plans shows: %s", len(s.plans), bug.Shows)
 		})
+	}
+}
+
+func TestLeftoversAreFoundWithoutAnyFault(t *testing.T) {
+	t.Parallel()
+	for _, mended := range []bool{true, false} {
+		found := strings.Join(simulate(t, bugs.Leak().Test(mended)).found, "\n")
+		if mended && found != "" || !mended && found != bugs.Leak().Finding {
+			t.Errorf("mended: %t: %q", mended, found)
+		}
 	}
 }
 

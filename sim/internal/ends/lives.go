@@ -6,6 +6,8 @@ package ends
 import (
 	"fmt"
 	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // count is what became of the objects of one class.
@@ -62,15 +64,21 @@ func Orphans(run *State) []string {
 	return out
 }
 
-// Leftovers returns the objects that the actor created for objects of the given kinds, such
-// as "Database.example.com", and that are still there although none of these is left. The
-// kinds are those that the operator reconciles. What the actor created before the first of
-// them is its own.
-func Leftovers(run *State, actor string, kinds []string) []string {
+// Leftovers returns the objects that the actor created and that are still there although
+// nothing is left of what it looks after. What it looks after is what others created and
+// what is named as an owner by what it created, or has a status that was written. What the
+// actor created before the first of them is its own.
+func Leftovers(run *State, actor string) []string {
+	owners := map[string]bool{}
+	for n := range run.all {
+		for _, ref := range n.Object.GetOwnerReferences() {
+			owners[string(ref.UID)] = owners[string(ref.UID)] || n.CreatedBy == actor
+		}
+	}
 	var first *node
 	for n := range run.all {
 		switch {
-		case !slices.Contains(kinds, n.kind) || n.CreatedBy == actor:
+		case n.CreatedBy == actor || n.CreatedBy == "" || !owners[string(n.Object.GetUID())] && !n.reported():
 		case n.Deleted == 0:
 			return nil
 		case first == nil || n.Created < first.Created:
@@ -87,4 +95,9 @@ func Leftovers(run *State, actor string, kinds []string) []string {
 		}
 	}
 	return out
+}
+
+// reported reports whether the status of an object was written.
+func (n *node) reported() bool {
+	return slices.ContainsFunc(n.Object.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return f.Subresource == "status" })
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -66,24 +67,32 @@ func TestOrphansAreCreatedForOwnersThatAreGone(t *testing.T) {
 func TestLeftoversOutliveWhatTheyWereCreatedFor(t *testing.T) {
 	t.Parallel()
 	s := &server{Rand: rand.New(rand.NewPCG(1, 1))}
-	db := lived(s, "Database", "db", Life{Created: 2, CreatedBy: "user"})
-	dead := lived(s, "Database", "db", Life{Created: 2, Deleted: 5, CreatedBy: "user"})
-	other := lived(s, "Database", "other", Life{Created: 2, CreatedBy: "user"})
+	database := func(name string, life Life) Life {
+		life = lived(s, "Database", name, life)
+		life.Object.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "any", Subresource: "status"}})
+		return life
+	}
+	db := database("db", Life{Created: 2, CreatedBy: "user"})
+	dead := database("db", Life{Created: 2, Deleted: 5, CreatedBy: "user"})
+	other := database("other", Life{Created: 2, CreatedBy: "user"})
+	silent := lived(s, "Database", "silent", Life{Created: 2, Deleted: 5, CreatedBy: "user"}) // without status
 	own := lived(s, "ConfigMap", "own", Life{Created: 1, CreatedBy: "operator"})
 	child := lived(s, "Secret", "db", Life{Created: 3, CreatedBy: "operator"})
+	owned := lived(s, "Secret", "owned", Life{Created: 3, CreatedBy: "operator"}, silent.Object)
 	users := lived(s, "Secret", "users", Life{Created: 3, CreatedBy: "user"})
-	kinds := []string{"Database.example.com"}
 	for name, c := range map[string]struct {
 		lives []Life
 		want  []string
 	}{
-		"alive":           {[]Life{db, own, child, users}, nil},
-		"deleted":         {[]Life{dead, own, child, users}, []string{"Secret default/db"}},
-		"another is left": {[]Life{dead, other, own, child}, nil},
-		"cleaned up":      {[]Life{dead, own, users}, nil},
-		"never there":     {[]Life{own, child}, nil},
+		"alive":            {[]Life{db, own, child, users}, nil},
+		"deleted":          {[]Life{dead, own, child, users}, []string{"Secret default/db"}},
+		"another is left":  {[]Life{dead, other, own, child}, nil},
+		"cleaned up":       {[]Life{dead, own, users}, nil},
+		"never there":      {[]Life{own, child}, nil},
+		"not looked after": {[]Life{silent, own, child}, nil},
+		"by its reference": {[]Life{silent, own, owned}, []string{"Secret default/owned"}},
 	} {
-		if got := Leftovers(New(c.lives), "operator", kinds); !slices.Equal(got, c.want) {
+		if got := Leftovers(New(c.lives), "operator"); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
