@@ -14,7 +14,11 @@ import (
 // nothing goes wrong.
 func TestRunFindsTheBugsAndAlarmsAtNoneThatIsMended(t *testing.T) {
 	t.Parallel()
-	for _, bug := range bugs.All() {
+	all := bugs.All()
+	if raceDetector {
+		all = all[:1]
+	}
+	for _, bug := range all {
 		for name, mended := range map[string]bool{"mended": true, "with the bug": false} {
 			t.Run(bug.Name+"/"+name, func(t *testing.T) {
 				t.Parallel()

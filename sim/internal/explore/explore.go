@@ -122,15 +122,23 @@ func (x *exploration) references(ctx context.Context) error {
 			x.fail(plan.Plan{}, a.Trouble.Type, strings.Split(a.Trouble.Message, "\n"))
 			return nil
 		}
-		if err := usable(a); err != nil {
-			return err
+		if i == 0 {
+			if err := usable(a); err != nil {
+				return err
+			}
 		}
 		runs[i], states[i] = a, stateOf(a.Record)
 	}
 	masks, different := ends.Learn(states[0], states[1])
 	x.result.Masked = masks.Paths()
 	x.judge = newJudge(states[0], masks)
-	switch first, again := firstDifference(runs[0].Log, runs[1].Log), firstDifference(runs[0].Log, runs[2].Log); {
+	x.compare(runs, different)
+	return nil
+}
+
+// compare looks for what differs between three runs of the reference.
+func (x *exploration) compare(runs [3]worker.Answer, different []ends.Difference) {
+	switch first, again := difference(runs[0], runs[1]), difference(runs[0], runs[2]); {
 	case first != "":
 		x.fail(plan.Plan{}, "not deterministic: the same run in two processes is not the same", []string{first})
 	case len(different) > 0:
@@ -138,7 +146,17 @@ func (x *exploration) references(ctx context.Context) error {
 	case again != "":
 		x.fail(plan.Plan{}, "state of a package survives a run: the next one in its process is not the same", []string{again})
 	}
-	return nil
+}
+
+// difference tells where two runs of one plan differ first; "" if nowhere.
+func difference(one, other worker.Answer) string {
+	switch {
+	case other.Trouble != nil:
+		return other.Trouble.Type + ": " + other.Trouble.Message
+	case other.Failed:
+		return strings.Join(assertions(other.Output), "\n")
+	}
+	return firstDifference(one.Log, other.Log)
 }
 
 func texts(all []ends.Difference) (out []string) {
