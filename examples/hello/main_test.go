@@ -12,11 +12,23 @@ import (
 	"github.com/steer-dev/steer"
 	"github.com/steer-dev/steer/controller"
 	"github.com/steer-dev/steer/manager"
+	"github.com/steer-dev/steer/sim"
 	"github.com/steer-dev/steer/steertest"
 )
 
 func TestEveryNamespaceIsWelcomedAndThenLeftAlone(t *testing.T) {
 	t.Parallel()
+	welcomes(t)
+}
+
+// TestEveryNamespaceIsWelcomedWhateverGoesWrong crashes the operator at every write.
+func TestEveryNamespaceIsWelcomedWhateverGoesWrong(t *testing.T) {
+	t.Parallel()
+	sim.Test(t, welcomes)
+}
+
+func welcomes(t *testing.T) {
+	t.Helper()
 	env := steertest.New(t, steertest.Options{Operator: steer.Operator{
 		Name:   "hello",
 		Scheme: steer.Scheme{corev1.AddToScheme},

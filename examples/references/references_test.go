@@ -13,6 +13,7 @@ import (
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/examples/references"
+	"github.com/steer-dev/steer/sim"
 	"github.com/steer-dev/steer/steertest"
 )
 
@@ -39,6 +40,17 @@ func secret(name, password string) *corev1.Secret {
 
 func TestADeploymentFollowsTheSecretsThatItNames(t *testing.T) {
 	t.Parallel()
+	follows(t)
+}
+
+// TestADeploymentFollowsItsSecretsWhateverGoesWrong crashes the operator at every write.
+func TestADeploymentFollowsItsSecretsWhateverGoesWrong(t *testing.T) {
+	t.Parallel()
+	sim.Test(t, follows)
+}
+
+func follows(t *testing.T) {
+	t.Helper()
 	env := steertest.New(t, steertest.Options{Operator: references.Operator()})
 	hash := func(name, other string) string {
 		t.Helper()
@@ -51,6 +63,7 @@ func TestADeploymentFollowsTheSecretsThatItNames(t *testing.T) {
 	for _, obj := range []client.Object{secret("login", "old"), secret("other", "old"), deployment("web", "login"), deployment("aside", "other")} {
 		env.Create(obj)
 	}
+	env.Settled() // a Deployment that is seen before its Secret is rolled out again
 	before, aside := hash("web", ""), hash("aside", "")
 
 	changed := secret("login", "new")

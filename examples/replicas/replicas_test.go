@@ -4,6 +4,8 @@
 package replicas_test
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -15,11 +17,23 @@ import (
 	"github.com/steer-dev/steer/client/await"
 	"github.com/steer-dev/steer/examples/replicas"
 	v1 "github.com/steer-dev/steer/examples/replicas/api/v1"
+	"github.com/steer-dev/steer/sim"
 	"github.com/steer-dev/steer/steertest"
 )
 
 func TestAFleetIsKeptAtItsNumber(t *testing.T) {
 	t.Parallel()
+	keepsFleets(t)
+}
+
+// TestAFleetIsKeptWhateverGoesWrong crashes the operator at every write.
+func TestAFleetIsKeptWhateverGoesWrong(t *testing.T) {
+	t.Parallel()
+	sim.Test(t, keepsFleets)
+}
+
+func keepsFleets(t *testing.T) {
+	t.Helper()
 	env := steertest.New(t, steertest.Options{CRDs: []string{"config/crd/bases"}, Operator: replicas.Operator()})
 	fleet := &v1.Fleet{
 		ObjectMeta: metav1.ObjectMeta{Name: "web"},
@@ -61,7 +75,7 @@ func TestAFleetIsKeptAtItsNumber(t *testing.T) {
 	}
 
 	// The status follows the Pods.
-	for name := range three {
+	for _, name := range slices.Sorted(maps.Keys(three)) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: name}}
 		ready := client.RawPatch(types.MergePatchType, []byte(`{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`))
 		if err := env.Client.Status().Patch(env.Context(), pod, ready); err != nil {

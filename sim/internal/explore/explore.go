@@ -140,11 +140,11 @@ func (x *exploration) references(ctx context.Context) error {
 func (x *exploration) compare(runs [3]worker.Answer, different []ends.Difference) {
 	switch first, again := difference(runs[0], runs[1]), difference(runs[0], runs[2]); {
 	case first != "":
-		x.fail(plan.Plan{}, "not deterministic: the same run in two processes is not the same", []string{first})
+		x.fail(plan.Plan{}, "not deterministic: the same run in two processes is not the same", strings.Split(first, "\n"))
 	case len(different) > 0:
 		x.fail(plan.Plan{}, "not deterministic: the same run in two processes ends differently", texts(different))
 	case again != "":
-		x.fail(plan.Plan{}, "state of a package survives a run: the next one in its process is not the same", []string{again})
+		x.fail(plan.Plan{}, "state of a package survives a run: the next one in its process is not the same", strings.Split(again, "\n"))
 	}
 }
 
