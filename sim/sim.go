@@ -74,7 +74,7 @@ const (
 	orders         = 20
 	ordersShort    = 3
 	plansShort     = 24
-	plansRace      = 96
+	plansRace      = 24
 	shrinkingRuns  = 40
 	failuresShown  = 5
 	stuckFor       = time.Minute
@@ -144,7 +144,7 @@ func bounded(t *testing.T) (context.Context, context.CancelFunc) {
 }
 
 func countOrders() int {
-	if testing.Short() {
+	if testing.Short() || raceDetector {
 		return ordersShort
 	}
 	return orders

@@ -83,7 +83,7 @@ func TestSubject(t *testing.T) {
 	case "with the bug":
 		sim.Test(t, operatedBy(false))
 	case "accepted":
-		sim.Test(t, operatedBy(false), sim.Accept("Secret default/db-ssl is missing", "nobody uses it"), sim.Accept("nothing", "of the kind"))
+		sim.Test(t, operatedBy(false), sim.Accept("Secret default/db-ssl is missing", "it is not used"), sim.Accept("nothing", "of the kind"))
 	case "mended":
 		sim.Test(t, operatedBy(true))
 	}
@@ -138,7 +138,7 @@ func TestAFailureIsASubtestThatIsRepeatedByItsName(t *testing.T) {
 	if passed {
 		t.Error("an exception that accepts nothing passes")
 	}
-	contains(output, "accepted: Secret default/db-ssl is missing: nobody uses it", `Accept("nothing") accepts nothing`)
+	contains(output, "accepted: Secret default/db-ssl is missing: it is not used", `Accept("nothing") accepts nothing`)
 
 	// The plan of a write that is no longer there is removed when that is asked for.
 	text, err := os.ReadFile(file)

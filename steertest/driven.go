@@ -59,7 +59,12 @@ func (e *Env) attach() {
 		e.Fatalf("steertest: %v", err)
 	}
 	e.Config = e.drivenUser("user", e.Config)
-	e.Client = e.clientOf(e.Config)
+	// What the server serves is known by now: a discovery less.
+	c, err := client.New(e.Config, client.Options{Scheme: e.options.Scheme, FieldOwner: fieldOwner, Mapper: e.Client.Mapper()})
+	if err != nil {
+		e.Fatalf("steertest: %v", err)
+	}
+	e.Client = c
 }
 
 // drivenUser is cfg for a user whose requests pass the engine, if there is one.

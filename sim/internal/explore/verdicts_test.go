@@ -70,7 +70,7 @@ func panicsAfterItsRestart(ctx context.Context, c client.Client, app *corev1.Con
 	there, err := ensure(ctx, c, secretOf(app, "db", "1"))
 	if _, noticed := app.Annotations["noticed"]; there && !noticed {
 		done := make(chan struct{})
-		go func() { defer close(done); panic("nobody expects db") }()
+		go func() { defer close(done); panic("db is there") }()
 		<-done
 	}
 	if err != nil {
@@ -100,7 +100,7 @@ func TestRunNamesWhatAnOperatorMustNotDo(t *testing.T) {
 		"draws a value":            {drawsAValue, nil},
 		"remembers in its package": {remembersInItsPackage, []string{"state of a package survives", "step "}},
 		"turns around":             {turnsAround, []string{"never settles", "times update ConfigMap default/app"}},
-		"panics after its restart": {panicsAfterItsRestart, []string{"the process died", "nobody expects db", "crash_after_create_Secret_db"}},
+		"panics after its restart": {panicsAfterItsRestart, []string{"the process died", "db is there", "crash_after_create_Secret_db"}},
 		"locks across calls":       {locksAcrossCalls, []string{"stuck", "locksAcrossCalls", "sync.Mutex.Lock"}},
 	} {
 		t.Run(name, func(t *testing.T) {
