@@ -96,7 +96,7 @@ func (s *settings) register(set *flag.FlagSet) {
 	set.StringVar(&s.tlsSuites, "tls-cipher-suites", "", "cipher `suites` of TLS 1.2 on /metrics and for webhooks, by Go's names, separated by commas; default Go's choice")
 	set.StringVar(&s.health, "health-probe-bind-address", ":8081", "`address` of /healthz and /readyz; 0 serves none")
 	set.StringVar(&s.debug, "pprof-bind-address", "0", "`address` of /debug/pprof/ and /debug/reconciles, which authenticate no one; 0 serves none")
-	set.StringVar(&s.records, "record-dir", "", "`directory` that keeps the records of reconciles, 256 MiB at most, for steer history and steer why; empty keeps them in memory alone")
+	set.StringVar(&s.records, "record-dir", "", "`directory` that keeps the records of reconciles, 256 MiB at most, for steer history and steer why; default $STEER_RECORD_DIR, empty keeps them in memory alone")
 	set.BoolVar(&s.elect, "leader-elect", false, "let one of several processes lead")
 	set.StringVar(&s.electNamespace, "leader-election-namespace", "", "`namespace` of the leader lease; default $POD_NAMESPACE, $RUNTIME_NAMESPACE, the namespace this runs in")
 	set.StringVar(&s.electID, "leader-election-id", "", "`name` of the leader lease, such as that of a former operator; default the operator's name")

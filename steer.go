@@ -19,6 +19,7 @@
 package steer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -158,10 +159,11 @@ func run(ctx context.Context, args []string, op Operator, adopt func(*slog.Logge
 	if err := op.Setup(ctx, m); err != nil {
 		return fmt.Errorf("steer: set up %s: %w", op.Name, err)
 	}
-	if s.records == "" {
+	dir := cmp.Or(s.records, os.Getenv("STEER_RECORD_DIR")) // as steer dev has it
+	if dir == "" {
 		return m.Start(ctx)
 	}
-	records := recording.NewWriter(m.Recorder(), recording.Options{Dir: s.records, Log: opts.Log})
+	records := recording.NewWriter(m.Recorder(), recording.Options{Dir: dir, Log: opts.Log})
 	if err := records.Start(ctx); err != nil {
 		return fmt.Errorf("steer: --record-dir: %w", err)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/steer-dev/steer/cmd/steer/internal/demo"
 	dev "github.com/steer-dev/steer/cmd/steer/internal/dev/flags"
 	"github.com/steer-dev/steer/cmd/steer/internal/envtest"
+	"github.com/steer-dev/steer/cmd/steer/internal/explain"
 	"github.com/steer-dev/steer/cmd/steer/internal/generator"
 	"github.com/steer-dev/steer/cmd/steer/internal/inspect"
 	"github.com/steer-dev/steer/cmd/steer/internal/scaffolding"
@@ -90,6 +91,8 @@ func newRootCommand() *cobra.Command {
 		up.NewSnapshot(nil),
 		demo.New(),
 		dev.New(),
+		explain.NewHistory(),
+		explain.NewWhy(),
 		inspect.NewTest(),
 		generator.New(),
 		inspect.NewLint(),

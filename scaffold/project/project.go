@@ -30,6 +30,8 @@ const (
 	ExternalCRDDir = "config/crd/external"
 	// StateDir is for what is not part of the project: control planes, keys, builds.
 	StateDir = ".steer"
+	// RecordsDir is where steer dev has the operator keep the records of its reconciles.
+	RecordsDir = StateDir + "/records"
 )
 
 const (

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/steer-dev/steer/scaffold/project"
 )
 
 const (
@@ -107,6 +109,7 @@ func (l *loop) start(ctx context.Context) error {
 		child.Stdin = l.In
 	}
 	child.Env = append(os.Environ(), l.target.environment()...)
+	child.Env = append(child.Env, "STEER_RECORD_DIR="+filepath.Join(l.Dir, filepath.FromSlash(project.RecordsDir)))
 	wait, err := startGroup(child)
 	if err != nil {
 		return err

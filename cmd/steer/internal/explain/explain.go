@@ -1,0 +1,226 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package explain holds the commands that say why an object is as it is: history and why.
+package explain
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/steer-dev/steer/cmd/steer/internal/chain"
+	"github.com/steer-dev/steer/cmd/steer/internal/cluster"
+	"github.com/steer-dev/steer/cmd/steer/internal/command"
+	"github.com/steer-dev/steer/scaffold/project"
+	"github.com/steer-dev/steer/trace"
+)
+
+// options are those of both commands.
+type options struct {
+	kubeconfig, context, namespace, output string
+	records                                []string
+}
+
+func (o *options) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "file that names the server (default: $KUBECONFIG, .steer/kubeconfig of the project, ~/.kube/config)")
+	flags.StringVar(&o.context, "context", "", "context of the kubeconfig")
+	flags.StringVarP(&o.namespace, "namespace", "n", "default", "namespace of the object")
+	flags.StringVarP(&o.output, "output", "o", "", "format: json, yaml, or text, the default")
+	flags.StringArrayVar(&o.records, "records", nil, "records of an operator: the directory of its --record-dir, a file of JSON lines, or the address of its --pprof-bind-address, as http://127.0.0.1:6060; may be repeated (default: those of steer dev in the project)")
+}
+
+// NewHistory returns the command history.
+func NewHistory() *cobra.Command {
+	var o options
+	values, limit := false, 0
+	cmd := &cobra.Command{
+		Use:   "history KIND/NAME",
+		Short: "Show the versions of an object, and who wrote them",
+		Long: `Shows the versions of an object that the server still has (five minutes, as a rule), and
+those that records know: revision, time, field manager, user, reconcile, changed fields.
+Versions are asked for with the rights of the kubeconfig's user. The user of a write is
+known by steer up and steer dev; the reconcile, where the records of its operator are at
+hand. What is not known is said; nothing is guessed.`,
+		Example: "  steer history deploy/web\n  steer history shop/bakery -p\n  steer history configmap web -n shop --records /var/lib/shop/records",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.run(cmd, args, false, func(ctx context.Context, f *chain.Facts, object trace.Object, _ string) error {
+				found, err := f.History(ctx, object, limit)
+				if err != nil {
+					return err
+				}
+				return o.print(cmd.OutOrStdout(), found, func() string { return found.Text(values) })
+			})
+		},
+	}
+	o.register(cmd)
+	cmd.Flags().BoolVarP(&values, "patch", "p", false, "show the old and the new values, and what is not known")
+	cmd.Flags().IntVar(&limit, "limit", 30, "how many versions are shown at most")
+	return cmd
+}
+
+// NewWhy returns the command why.
+func NewWhy() *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "why KIND/NAME[.FIELD]",
+		Short: "Say why an object, or a field of it, is as it is",
+		Long: `Says which write made a field as it is, which reconcile that write was of, and what
+caused it, back to the first writer. It joins versions, writes and causes by revisions
+alone. Where the chain ends it says what is missing.`,
+		Example: "  steer why deploy/web.spec.replicas\n  steer why shop bakery\n  steer why deploy/web.spec.replicas --records http://127.0.0.1:6060 -o json",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.run(cmd, args, true, func(ctx context.Context, f *chain.Facts, object trace.Object, field string) error {
+				answer, err := f.Why(ctx, object, field)
+				if err != nil {
+					return err
+				}
+				return o.print(cmd.OutOrStdout(), answer, answer.String)
+			})
+		},
+	}
+	o.register(cmd)
+	return cmd
+}
+
+// run gathers the facts and passes them on with the object that the arguments name.
+func (o *options) run(cmd *cobra.Command, args []string, fields bool, do func(context.Context, *chain.Facts, trace.Object, string) error) error {
+	kind, name, err := split(args)
+	if err != nil {
+		return command.Usage(err.Error())
+	}
+	if o.output != "" && o.output != "json" && o.output != "yaml" && o.output != "text" {
+		return command.Usage(fmt.Sprintf("-o %s: use json, yaml or text", o.output))
+	}
+	config, err := o.config()
+	if err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	s, err := connect(ctx, config)
+	if err != nil {
+		return err
+	}
+	r, err := s.resource(kind)
+	if err != nil {
+		return err
+	}
+	object := trace.Object{Group: r.GVK.Group, Kind: r.GVK.Kind, Name: name}
+	if r.Namespaced {
+		object.Namespace = o.namespace
+	}
+	warned := map[string]bool{}
+	rec, err := openRecords(ctx, o.places(), func(err error) {
+		if text := err.Error(); !warned[text] {
+			warned[text] = true
+			fmt.Fprintln(cmd.ErrOrStderr(), "steer: "+chain.Plain(text))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	facts := &chain.Facts{Server: s, Records: rec.about, Plural: s.plural}
+	if rec.none {
+		facts.NoRecords = "there are no records of operators: pass --records"
+	}
+	facts.Notes, facts.NoNotes = s.notes(ctx)
+	field := ""
+	if fields {
+		if object.Name, field, err = fieldOf(ctx, s, object); err != nil {
+			return err
+		}
+	}
+	return do(ctx, facts, object, field)
+}
+
+// split reads KIND/NAME, or KIND NAME.
+func split(args []string) (kind, name string, err error) {
+	switch len(args) {
+	case 1:
+		kind, name, _ = strings.Cut(args[0], "/")
+	case 2:
+		kind, name = args[0], args[1]
+	}
+	if kind == "" || name == "" || strings.Contains(name, "/") && !strings.Contains(name, "[") {
+		return "", "", errArguments
+	}
+	return kind, name, nil
+}
+
+// fieldOf splits NAME.FIELD at the dot that ends the longest name of an object that is
+// there; names may have dots.
+func fieldOf(ctx context.Context, s *server, object trace.Object) (name, field string, err error) {
+	whole := object.Name
+	for end := len(whole); end > 0; end = strings.LastIndexAny(whole[:end], ".[") {
+		object.Name = whole[:end]
+		if strings.ContainsAny(object.Name, "[]/ ") {
+			continue
+		}
+		found, err := s.At(ctx, object, 0)
+		if err != nil {
+			return "", "", err
+		}
+		if found != nil {
+			return object.Name, strings.TrimPrefix(whole[end:], "."), nil
+		}
+	}
+	name, field, _ = strings.Cut(whole, ".") // there is none: of a former one
+	return name, field, nil
+}
+
+// config is that of the flags.
+func (o *options) config() (*rest.Config, error) {
+	file := o.kubeconfig
+	if own := filepath.Join(project.StateDir, "kubeconfig"); file == "" && os.Getenv("KUBECONFIG") == "" && o.context == "" {
+		if _, err := os.Stat(own); err == nil {
+			file = own
+		}
+	}
+	if o.context != "" {
+		found, err := cluster.Find(file, o.context)
+		if err != nil {
+			return nil, err
+		}
+		return found.Config, nil
+	}
+	return cluster.Config(file)
+}
+
+// places are where records are.
+func (o *options) places() []string {
+	if len(o.records) > 0 {
+		return o.records
+	}
+	own := filepath.FromSlash(project.RecordsDir)
+	if info, err := os.Stat(own); err == nil && info.IsDir() {
+		return []string{own}
+	}
+	return nil
+}
+
+func (o *options) print(out io.Writer, value any, text func() string) error {
+	switch o.output {
+	case "json":
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(value)
+	case "yaml":
+		data, err := yaml.Marshal(value)
+		if err != nil {
+			return err
+		}
+		_, err = out.Write(data)
+		return err
+	}
+	_, err := io.WriteString(out, text())
+	return err
+}

@@ -1,0 +1,241 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/steer-dev/steer"
+	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/cmd/steer/internal/chain"
+	"github.com/steer-dev/steer/controller"
+	"github.com/steer-dev/steer/manager"
+	"github.com/steer-dev/steer/steertest"
+	"github.com/steer-dev/steer/trace"
+)
+
+// copier is an operator that copies the value of config maps of one role to those of the
+// next. It hands out its recorder.
+func copier(name, from, to string, recorder chan<- *trace.Recorder) steer.Operator {
+	return steer.Operator{
+		Name: name, Scheme: steer.Scheme{corev1.AddToScheme},
+		Setup: func(_ context.Context, m *manager.Manager) error {
+			recorder <- m.Recorder()
+			reconcile := func(ctx context.Context, c *corev1.ConfigMap) (controller.Result, error) {
+				return controller.Done(), m.Client().Apply(ctx, mapOf(to, strings.TrimPrefix(c.Name, from+"-"), c.Data["value"]), client.FieldOwner(name), client.ForceOwnership)
+			}
+			return controller.Add(m, controller.Func[*corev1.ConfigMap](reconcile), controller.Name(name),
+				controller.Where(func(e controller.Event[*corev1.ConfigMap]) bool { return e.Object.Labels["role"] == from }))
+		},
+	}
+}
+
+func mapOf(role, name, value string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: role + "-" + name, Namespace: "default", Labels: map[string]string{"role": role}},
+		Data:       map[string]string{"value": value},
+	}
+}
+
+// writes waits for the record of the write that made a revision.
+func writes(follow func(func(trace.Record) bool), seen *[]trace.Record, name, revision string) {
+	made := func(r trace.Record) bool {
+		return slices.ContainsFunc(r.Writes, func(a trace.Access) bool { return a.Name == name && a.Revision == revision })
+	}
+	if slices.ContainsFunc(*seen, made) {
+		return
+	}
+	for r := range follow {
+		if *seen = append(*seen, r); made(r) {
+			return
+		}
+	}
+}
+
+// TestWhyNamesTheRightChain of 200 changes by three users, which two operators carry on.
+func TestWhyNamesTheRightChain(t *testing.T) {
+	t.Parallel()
+	scheme, err := client.NewScheme(corev1.AddToScheme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := steertest.New(t, steertest.Options{Scheme: scheme})
+	ctx, stop := context.WithCancel(t.Context())
+	recorders, ended := make(chan *trace.Recorder, 1), make(chan error, 2)
+	dirs := []string{t.TempDir(), t.TempDir()}
+	var follow []func(func(trace.Record) bool)
+	for i, op := range []steer.Operator{copier("first", "source", "middle", recorders), copier("second", "middle", "end", recorders)} {
+		op.Config = env.Config
+		go func() {
+			ended <- steer.Run(ctx, []string{"--health-probe-bind-address=0", "--zap-log-level=panic", "--record-dir=" + dirs[i]}, op)
+		}()
+		follow = append(follow, (<-recorders).Follow(ctx))
+	}
+	users := map[string]client.Client{}
+	for _, name := range []string{"ann", "bob", "cy"} {
+		cfg := rest.CopyConfig(env.Config)
+		cfg.Impersonate = rest.ImpersonationConfig{UserName: name, Groups: []string{"system:masters"}}
+		if users[name], err = client.New(cfg, client.Options{Scheme: scheme, FieldOwner: "tool-of-" + name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := connect(t.Context(), env.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	seen := make([][]trace.Record, 2)
+	for n := range 200 {
+		object, user, value := fmt.Sprint(random.IntN(5)), []string{"ann", "bob", "cy"}[random.IntN(3)], fmt.Sprint("value-", n)
+		source := mapOf("source", object, value)
+		if err := users[user].Apply(t.Context(), source, client.ForceOwnership); err != nil {
+			t.Fatal(err)
+		}
+		isNew := func(c *corev1.ConfigMap) bool { return c.Data["value"] == value }
+		end, middle := steertest.Wait(env, "default/end-"+object, isNew), steertest.Wait(env, "default/middle-"+object, isNew)
+		writes(follow[0], &seen[0], middle.Name, middle.ResourceVersion)
+		writes(follow[1], &seen[1], end.Name, end.ResourceVersion)
+		facts := &chain.Facts{Server: s, Plural: s.plural, Records: func(o trace.Object) (found []trace.Record) {
+			for _, r := range slices.Concat(seen...) {
+				if r.Object == o || slices.ContainsFunc(r.Writes, func(a trace.Access) bool { return a.Object == o }) {
+					found = append(found, r)
+				}
+			}
+			return found
+		}}
+		facts.Notes, facts.NoNotes = s.notes(t.Context())
+		answer, err := facts.Why(t.Context(), trace.Object{Kind: "ConfigMap", Namespace: "default", Name: end.Name}, "data.value")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := strings.Join(told(answer.Step), " < ")
+		want := fmt.Sprintf("%s by second < %s by first < %s by tool-of-%s, user %s", end.ResourceVersion, middle.ResourceVersion, source.ResourceVersion, user, user)
+		if got != want {
+			t.Errorf("change %d: %s, not %s", n, got, want)
+		}
+	}
+	stop()
+	for range 2 {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	rec, err := openRecords(t.Context(), dirs, func(err error) { t.Error(err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := rec.about(trace.Object{Kind: "ConfigMap", Namespace: "default", Name: "end-0"}); len(got) < 10 {
+		t.Errorf("%d records of end-0 are in the files", len(got))
+	}
+}
+
+// told is the chain that answers for the value, from the last writer to the first.
+func told(s *chain.Step) (out []string) {
+	for s != nil {
+		line := s.Revision + " by " + s.Manager + ", user " + s.User
+		if s.Reconcile != nil {
+			line = s.Revision + " by " + s.Reconcile.Controller
+		}
+		out = append(out, line)
+		because := s.Because
+		s = nil
+		for _, c := range because {
+			for _, w := range c.Writes {
+				s = w // the newest
+			}
+		}
+	}
+	return out
+}
+
+func TestArgumentsAreThoseOfKubectl(t *testing.T) {
+	t.Parallel()
+	scheme, err := client.NewScheme(corev1.AddToScheme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := steertest.New(t, steertest.Options{Scheme: scheme})
+	s, err := connect(t.Context(), env.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"deploy", "deployment", "deployments", "Deployment", "deployments.apps", "deployment.v1.apps"} {
+		if r, err := s.resource(name); err != nil || r.GVK.Kind != "Deployment" {
+			t.Errorf("%s: %v %v", name, r.GVK, err)
+		}
+	}
+	if _, err := s.resource("deployments.other"); err == nil {
+		t.Error("a group is not looked at")
+	}
+	for _, name := range []string{"page", "page.v1"} {
+		c := mapOf(name, "x", "v")
+		c.Name = name
+		if err := env.Client.Create(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for argument, want := range map[string]string{
+		"page": "page ", "page.data.value": "page data.value", "page.v1": "page.v1 ", "page.v1.data.value": "page.v1 data.value",
+		"page.metadata.labels[a.b/c]": "page metadata.labels[a.b/c]", "none.spec.x": "none spec.x",
+	} {
+		name, field, err := fieldOf(t.Context(), s, trace.Object{Kind: "ConfigMap", Namespace: "default", Name: argument})
+		if got := name + " " + field; err != nil || got != want {
+			t.Errorf("%s is read as %q, not %q: %v", argument, got, want, err)
+		}
+	}
+	for _, args := range [][]string{nil, {"deploy"}, {"deploy/"}, {"/web"}, {"a", "b", "c"}, {"deploy/a/b"}} {
+		if _, _, err := split(args); err == nil {
+			t.Errorf("%q name an object", args)
+		}
+	}
+}
+
+func TestRecordsOfAnySourceAreBounded(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	object := trace.Object{Kind: "Pod", Namespace: "default", Name: "a"}
+	line, err := json.Marshal(trace.Record{ID: trace.ID{Recorder: 1, Number: 1}, Object: object, Outcome: trace.Done})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		content string
+		found   int
+		err     string
+	}{
+		"whole": {string(line) + "\n" + string(line) + "\n", 2, ""},
+		"cut":   {string(line) + "\n" + string(line[:20]), 0, "line 2"},
+		"long":  {strings.Repeat("x", 2<<20), 0, "too long"},
+		"empty": {"", 0, ""},
+	} {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(c.content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		rec, err := openRecords(t.Context(), []string{file}, func(error) {})
+		switch {
+		case c.err != "":
+			if err == nil || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%s: %v", name, err)
+			}
+		case err != nil || len(rec.about(object)) != c.found:
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := openRecords(t.Context(), []string{filepath.Join(dir, "none")}, func(error) {}); err == nil {
+		t.Error("a file that is not there has records")
+	}
+}
