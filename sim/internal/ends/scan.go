@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"regexp"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -160,10 +161,22 @@ func addresses(n *node) (out []string) {
 
 var (
 	uidOrTime = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|` +
-		`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)`)
+		`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z| ?[+-]\d\d:?\d\d)?(?: UTC)?(?: m=[+-]?[0-9.]+)?`)
 )
 
 const aTime = "(time)"
+
+// unixTime reports whether a number is a time in the first year of a bubble's clock, which
+// begins at midnight UTC of 1 January 2000: in seconds, milli-, micro- or nanoseconds.
+func unixTime(n int64) bool {
+	const begin, year = 946_684_800, 366 * 24 * 60 * 60
+	for unit := int64(1); unit <= 1_000_000_000; unit *= 1000 {
+		if n >= begin*unit && n < (begin+year)*unit {
+			return true
+		}
+	}
+	return false
+}
 
 // text reads a string outside of an object.
 func (c *scanner) text(s string) text { return c.in(s, map[string]int{}) }
@@ -176,7 +189,7 @@ func (c *scanner) in(s string, others map[string]int) text {
 	}
 	var t text
 	at := 0
-	if len(s) >= len("2006-01-02T15:04:05Z") {
+	if len(s) >= len(time.DateTime) {
 		for _, m := range uidOrTime.FindAllStringIndex(s, -1) {
 			t = c.literal(t, s[at:m[0]])
 			found := s[m[0]:m[1]]

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -159,6 +160,8 @@ func (p *parser) number(v int64, path, key string) value {
 		return "(current)"
 	case p.node.kind == "Service" && (key == "nodePort" || key == "healthCheckNodePort") && strings.HasPrefix(path, "spec."):
 		return "(allocated)"
+	case unixTime(v):
+		return aTime
 	}
 	return v
 }
@@ -169,6 +172,9 @@ func (p *parser) string(s, path, key string) value {
 		return "(container)"
 	}
 	if s != "" && strings.Trim(s, "0123456789") == "" {
+		if n, err := strconv.ParseInt(s, 10, 64); err == nil && unixTime(n) {
+			return text{{literal: aTime}}
+		}
 		if sure := holdsVersions(key); sure || annotation {
 			return version{s, p.revisions[s], sure}
 		}

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -176,6 +177,10 @@ func (w world) run(seed uint64) []Life {
 	config := s.object("v1", "ConfigMap", "db", db)
 	s.set(config, w.config+" at "+s.time(), "data", "text")
 	s.set(config, s.uid(), "data", "id")
+	clock := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(s.Int64N(int64(300 * 24 * time.Hour))))
+	s.set(config, clock.String()+" m=+0.5", "data", "clock")
+	s.set(config, strconv.FormatInt(clock.UnixMilli(), 10), "data", "milliseconds")
+	s.set(config, clock.Unix(), "seconds")
 	for i, pod := range pods {
 		s.set(config, w.members[i].role, "data", pod.GetName())
 	}
