@@ -211,6 +211,9 @@ func (o *options) report(t *testing.T, r explore.Result, files plans, named stri
 	if r.Left > 0 {
 		summary += fmt.Sprintf("; %d plans left out (-short, -race, -sim.for or -timeout)", r.Left)
 	}
+	for _, p := range r.Cut {
+		summary += "\n  cut off: " + p.Name()
+	}
 	for _, field := range r.Masked {
 		summary += "\n  not compared, since it differs in each run: " + field
 	}

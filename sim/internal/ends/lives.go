@@ -45,14 +45,15 @@ func Destroyed(reference, run *State, actor string) []string {
 	return out
 }
 
-// Orphans returns the objects that were created for owners that were gone by then, each
-// with its owner: the operator had let go of the owner and went on.
+// Orphans returns the objects that an actor created for owners that it had let go of, each
+// with its owner: their last finalizer was its own. For an owner that another deleted it may
+// create one more, as long as it does not know: the garbage collector deletes it.
 func Orphans(run *State) []string {
 	var out []string
 	for n := range run.all {
 		for _, ref := range n.Object.GetOwnerReferences() {
 			owner := run.byUID[string(ref.UID)]
-			if owner == nil || owner.Deleted == 0 || n.Created == 0 || owner.Deleted > n.Created {
+			if owner == nil || owner.Deleted == 0 || n.Created == 0 || owner.Deleted > n.Created || owner.DeletedBy != n.CreatedBy {
 				continue
 			}
 			text := fmt.Sprintf("%s, created for %s, which was deleted before", n.class, owner.class)

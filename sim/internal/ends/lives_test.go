@@ -52,13 +52,15 @@ func TestDestroyedIsWhatTheReferenceKeeps(t *testing.T) {
 	}
 }
 
-func TestOrphansAreCreatedForOwnersThatAreGone(t *testing.T) {
+func TestOrphansAreCreatedForOwnersThatWereLetGo(t *testing.T) {
 	t.Parallel()
 	s := &server{Rand: rand.New(rand.NewPCG(1, 1))}
-	owner := lived(s, "Database", "db", Life{Created: 1, Deleted: 5})
-	before := lived(s, "Secret", "before", Life{Created: 4, Deleted: 6}, owner.Object)
-	after := lived(s, "Secret", "after", Life{Created: 6, Deleted: 7}, owner.Object)
-	got := Orphans(New([]Life{owner, before, after}))
+	owner := lived(s, "Database", "db", Life{Created: 1, Deleted: 5, DeletedBy: "operator"})
+	before := lived(s, "Secret", "before", Life{Created: 4, Deleted: 6, CreatedBy: "operator"}, owner.Object)
+	after := lived(s, "Secret", "after", Life{Created: 6, Deleted: 7, CreatedBy: "operator"}, owner.Object)
+	byUser := lived(s, "Database", "old", Life{Created: 1, Deleted: 5, DeletedBy: "user"})
+	late := lived(s, "Secret", "late", Life{Created: 6, Deleted: 7, CreatedBy: "operator"}, byUser.Object)
+	got := Orphans(New([]Life{owner, before, after, byUser, late}))
 	if want := []string{"Secret default/after, created for Database.example.com default/db, which was deleted before"}; !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}

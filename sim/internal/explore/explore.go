@@ -54,8 +54,10 @@ type Result struct {
 	Failures []report.Failure
 	// Repeats counts the plans that failed as one of them did.
 	Repeats int
-	// Runs is how many were made, and Left how many plans were left out.
+	// Runs is how many were made, Left how many plans were left out, and Cut those that were
+	// cut off at the end of the time.
 	Runs, Left int
+	Cut        []plan.Plan
 	// Gone are those of Options.First whose writes are no longer there.
 	Gone []plan.Plan
 	// Masked are fields that are not compared since they differ between two runs of the
@@ -88,6 +90,11 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	if err != nil || len(x.result.Failures) > 0 || x.result.Reference.Skipped {
 		return x.result, err
 	}
+	if verdict, lines := newJudge(ends.New(nil), nil).alone(x.judge.reference); verdict != "" {
+		if lines = x.accepted(lines); len(lines) > 0 {
+			x.fail(plan.Plan{}, verdict, lines)
+		}
+	}
 	plans := slices.Concat(x.First, plan.Orders(x.Orders))
 	faults := plan.Enumerate(seen(x.result.Reference.Record))
 	if x.Wants != nil {
@@ -107,6 +114,9 @@ func (x *exploration) references(ctx context.Context) error {
 	for i := range runs {
 		// The second is made in another process, the third in one that has made a run.
 		a, err := x.pool.run(ctx, plan.Plan{}, i < 2, true)
+		if ctx.Err() != nil {
+			return &UnusableError{"there was no time to run the test as it is, without any fault: see -sim.for and -timeout"}
+		}
 		if err != nil {
 			return err
 		}
@@ -193,7 +203,7 @@ func usable(a worker.Answer) error {
 // explore runs plans, and looks closer at those that fail.
 func (x *exploration) explore(ctx context.Context, plans []plan.Plan) error {
 	failed := map[int]worker.Answer{}
-	made, err := x.pool.each(ctx, plans, func(i int, a worker.Answer) bool {
+	made, cut, err := x.pool.each(ctx, plans, func(i int, a worker.Answer) bool {
 		if i < len(x.First) && gone(plans[i], a) {
 			x.result.Gone = append(x.result.Gone, plans[i])
 		}
@@ -204,6 +214,9 @@ func (x *exploration) explore(ctx context.Context, plans []plan.Plan) error {
 	})
 	x.result.Runs += made
 	x.result.Left += len(plans) - made
+	for _, i := range cut {
+		x.result.Cut = append(x.result.Cut, plans[i])
+	}
 	if err != nil {
 		return err
 	}
@@ -225,13 +238,21 @@ func gone(p plan.Plan, a worker.Answer) bool {
 // findings are those of the judge that are not accepted.
 func (x *exploration) findings(a worker.Answer) (verdict string, lines []string) {
 	verdict, lines = x.judge.findings(a)
-	if verdict == "" || x.Accepts == nil {
-		return verdict, lines
+	if verdict == "" {
+		return "", nil
 	}
-	if lines = x.Accepts(lines); len(lines) == 0 {
+	if lines = x.accepted(lines); len(lines) == 0 {
 		return "", nil
 	}
 	return verdict, lines
+}
+
+// accepted leaves out what is accepted.
+func (x *exploration) accepted(lines []string) []string {
+	if x.Accepts == nil {
+		return lines
+	}
+	return x.Accepts(lines)
 }
 
 // examine makes a failing plan as simple as it can be. It must fail in a process that has
@@ -255,12 +276,17 @@ func (x *exploration) examine(ctx context.Context, p plan.Plan, a worker.Answer)
 		of, _ := x.findings(a)
 		return of
 	}
-	if again := run(p, true); broken == nil && again != verdict {
+	again := run(p, true)
+	if broken != nil && ctx.Err() != nil { // no time to look closer
+		x.fail(p, verdict, lines)
+		return nil
+	}
+	if broken == nil && again != verdict {
 		x.fail(p, "it fails in a process that has made other runs, and not in a new one: state of a package survives, or the operator draws at random", append([]string{verdict}, lines...))
 		return nil
 	}
 	least := shrink.Shrink(p, x.Shrinking, func(p plan.Plan) bool { return broken == nil && run(p, false) == verdict })
-	if broken != nil {
+	if broken != nil && ctx.Err() == nil {
 		return broken
 	}
 	a = runs[least.Plan.Name()]

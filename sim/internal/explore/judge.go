@@ -4,6 +4,7 @@
 package explore
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -21,17 +22,35 @@ const (
 	differs  = "the end is not that of the reference"
 	destroys = "an object is deleted that the reference keeps"
 	orphans  = "an object is created for an owner that is gone"
+	leftover = "an object is left that nothing needs any more"
 )
 
 // judge compares runs with the reference.
 type judge struct {
 	reference *ends.State
-	orphaned  []string // by the reference
 	masks     ends.Masks
+	// aside are the findings of the reference about its own.
+	aside []string
 }
 
 func newJudge(reference *ends.State, masks ends.Masks) *judge {
-	return &judge{reference: reference, orphaned: ends.Orphans(reference), masks: masks}
+	j := &judge{reference: reference, masks: masks}
+	_, j.aside = j.alone(reference)
+	return j
+}
+
+// alone returns the findings that need no reference.
+func (j *judge) alone(end *ends.State) (verdict string, lines []string) {
+	add := func(of string, objects []string, what string) {
+		for _, object := range objects {
+			if line := object + what; !slices.Contains(j.aside, line) {
+				verdict, lines = cmp.Or(verdict, of), append(lines, line)
+			}
+		}
+	}
+	add(orphans, ends.Orphans(end), "")
+	add(leftover, ends.Leftovers(end, plan.Operator), " is left although what it was made for is gone")
+	return verdict, lines
 }
 
 func stateOf(r engine.Record) *ends.State {
@@ -68,16 +87,8 @@ func (j *judge) findings(a worker.Answer) (verdict string, lines []string) {
 			verdict = destroys
 		}
 	}
-	for _, object := range ends.Orphans(end) {
-		if slices.Contains(j.orphaned, object) {
-			continue
-		}
-		lines = append(lines, object)
-		if verdict == "" {
-			verdict = orphans
-		}
-	}
-	return verdict, lines
+	of, more := j.alone(end)
+	return cmp.Or(verdict, of), append(lines, more...)
 }
 
 // logged is the place that begins what a test logs.

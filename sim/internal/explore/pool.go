@@ -63,9 +63,9 @@ func (p *pool) run(ctx context.Context, what plan.Plan, fresh, log bool) (worker
 }
 
 // each makes runs of plans and hands each answer on, in any order, one at a time. It stops
-// early when handle returns false or ctx ends, and returns how many it has made. The error
-// is that of a process.
-func (p *pool) each(ctx context.Context, plans []plan.Plan, handle func(i int, a worker.Answer) bool) (made int, err error) {
+// early when handle returns false or ctx ends, and returns how many it has made, and which
+// were cut off. The error is that of a process.
+func (p *pool) each(ctx context.Context, plans []plan.Plan, handle func(i int, a worker.Answer) bool) (made int, cut []int, err error) {
 	var mu sync.Mutex
 	var running sync.WaitGroup
 	next, over := 0, false
@@ -90,7 +90,9 @@ func (p *pool) each(ctx context.Context, plans []plan.Plan, handle func(i int, a
 				switch {
 				case failed != nil && ctx.Err() == nil:
 					err, over = failed, true
-				case failed == nil:
+				case failed != nil:
+					cut = append(cut, i)
+				default:
 					made++
 					over = !handle(i, a) || over
 				}
@@ -99,7 +101,7 @@ func (p *pool) each(ctx context.Context, plans []plan.Plan, handle func(i int, a
 		})
 	}
 	running.Wait()
-	return made, err
+	return made, cut, err
 }
 
 // close ends all processes.
