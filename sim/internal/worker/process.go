@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/steer-dev/steer/sim/internal/engine"
 )
@@ -40,8 +41,8 @@ type Answer struct {
 // outputLines is how much of the output of a run is kept.
 const outputLines = 60
 
-// Start starts a worker for a test, by its name.
-func Start(test string) (*Process, error) {
+// Start starts a worker for a test, by its name, with more variables in its environment.
+func Start(test string, env ...string) (*Process, error) {
 	binary, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("sim: start a worker: %w", err)
@@ -49,7 +50,7 @@ func Start(test string) (*Process, error) {
 	p := &Process{stderr: &tail{most: 64 << 10}}
 	// The output is only complete, and in order, if it is not held back until the end.
 	p.cmd = exec.Command(binary, "-test.run="+pattern(test), "-test.v=true", "-test.count=1", "-test.timeout=0", "-test.parallel=1")
-	p.cmd.Env = append(os.Environ(), variable+"="+test)
+	p.cmd.Env = append(append(os.Environ(), variable+"="+test), env...)
 	p.cmd.Stderr = p.stderr
 	if p.in, err = p.cmd.StdinPipe(); err == nil {
 		var out io.Reader
@@ -124,11 +125,12 @@ func (p *Process) died(ctx context.Context, a *Answer) error {
 	return nil
 }
 
-// Stop ends a worker that has no run.
-func (p *Process) Stop() {
+// Stop ends a worker that has no run, and returns how much CPU time it has taken.
+func (p *Process) Stop() time.Duration {
 	_ = p.in.Close()
 	_, _ = io.Copy(io.Discard, p.out)
 	_ = p.cmd.Wait()
+	return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()
 }
 
 // tail keeps the beginning of what a process says of its end: the reason comes first, the
