@@ -11,9 +11,9 @@
 //
 // What is left out: managedFields, metadata.generation (an observedGeneration is compared
 // by how far it is behind), node ports, ids of containers, the templates that a workload had
-// before and their number, and the kinds Event and Lease. A time is a
-// time: which one is not compared, and a number that is one of a bubble's clock counts as
-// one. A UUID that is no object's is renamed within its object.
+// before and their number, and the kinds Event and Lease. A time is a time: which one is not
+// compared, and a number that is one of a bubble's clock counts as one. A UUID that is no
+// object's is renamed within its object.
 //
 // [Destroyed], [Orphans] and [Leftovers] read what happened to objects on the way. The
 // package is pure.
