@@ -6,6 +6,7 @@ package ends
 import (
 	"crypto/sha256"
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,22 +33,15 @@ type pairing struct {
 
 type side struct {
 	nodes []*node
-	base  map[*node]string
+	base  map[*node]uint64
 	in    map[*node][]edge // reversed edges
 }
 
-func newSide(s *State, masks Masks) *side {
-	out := &side{nodes: s.live, base: map[*node]string{}, in: map[*node][]edge{}}
-	perClass := map[string]int{}
+func newSide(s *State) *side {
+	out := &side{nodes: s.live, base: map[*node]uint64{}, in: map[*node][]edge{}}
 	for _, n := range s.live {
-		perClass[n.class]++
-	}
-	for _, n := range s.live {
-		if perClass[n.class] > 1 || strings.Contains(n.class, "~") {
-			out.base[n] = digest(encode(masks.without(n, render(n.tree, patterns))))
-		}
 		for _, e := range n.edges {
-			out.in[e.to] = append(out.in[e.to], edge{e.path, n, e.as})
+			out.in[e.to] = append(out.in[e.to], edge{^e.code, n})
 		}
 	}
 	return out
@@ -55,12 +49,18 @@ func newSide(s *State, masks Masks) *side {
 
 func pair(a, b *State, masks Masks) *pairing {
 	p := &pairing{
-		sides: [2]*side{newSide(a, masks), newSide(b, masks)}, partner: map[*node]*node{}, number: map[*node]int{},
+		sides: [2]*side{newSide(a), newSide(b)}, partner: map[*node]*node{}, number: map[*node]int{},
 		last: map[string]int{},
 	}
-	for class, members := range p.unpaired(func(n *node) string { return n.class }) {
-		if len(members[0]) == 1 && len(members[1]) == 1 && !strings.Contains(class, "~") {
+	for _, members := range p.unpaired(func(n *node) string { return n.class }) {
+		if len(members[0]) == 1 && len(members[1]) == 1 {
 			p.join(members[0][0], members[1][0])
+			continue
+		}
+		for i, side := range p.sides {
+			for _, n := range members[i] {
+				side.base[n] = content(n, masks)
+			}
 		}
 	}
 	for p.next() {
@@ -73,6 +73,11 @@ func pair(a, b *State, masks Masks) *pairing {
 		}
 	}
 	return p
+}
+
+// content is the first colour of a node.
+func content(n *node, masks Masks) uint64 {
+	return digest(encode(masks.without(n, render(n.tree, patterns))))
 }
 
 // join pairs two nodes, or notes that a has no partner.
@@ -94,7 +99,7 @@ func (p *pairing) next() bool {
 			if depth < 0 {
 				return n.class // nothing is alike: in order
 			}
-			return n.class + " " + colours[depth][n]
+			return fmt.Sprintf("%s %016x", n.class, colours[depth][n])
 		})
 		keys := sortedKeys(groups)
 		joined := false
@@ -133,26 +138,24 @@ func (p *pairing) unpaired(key func(*node) string) map[string][2][]*node {
 }
 
 // colours returns those of each round.
-func (p *pairing) colours() []map[*node]string {
-	out := make([]map[*node]string, 0, rounds+1)
-	first := map[*node]string{}
+func (p *pairing) colours() []map[*node]uint64 {
+	out := make([]map[*node]uint64, 0, rounds+1)
+	first := map[*node]uint64{}
 	for _, side := range p.sides {
 		for _, n := range side.nodes {
 			if first[n] = side.base[n]; p.number[n] > 0 {
-				first[n] = n.class + " " + strconv.Itoa(p.number[n])
+				first[n] = digest(n.class + " " + strconv.Itoa(p.number[n]))
 			}
 		}
 	}
 	out = append(out, first)
 	for range rounds {
-		last, next := out[len(out)-1], map[*node]string{}
+		last, next := out[len(out)-1], make(map[*node]uint64, len(first))
 		for _, side := range p.sides {
 			for _, n := range side.nodes {
-				if p.number[n] > 0 {
-					next[n] = last[n]
-					continue
+				if next[n] = last[n]; p.number[n] == 0 {
+					next[n] = refine(n, last, side.in[n])
 				}
-				next[n] = refine(n, last, side.in[n])
 			}
 		}
 		out = append(out, next)
@@ -160,22 +163,30 @@ func (p *pairing) colours() []map[*node]string {
 	return out
 }
 
-// refine returns the colour of a node and those around it.
-func refine(n *node, colours map[*node]string, in []edge) string {
-	var around []string
-	for _, e := range n.edges {
-		around = append(around, fmt.Sprintf("> %s %d %s", e.path, e.as, colours[e.to]))
+// refine returns the colour of a node and those around it, in any order.
+func refine(n *node, colours map[*node]uint64, in []edge) uint64 {
+	var around uint64
+	for _, edges := range [][]edge{n.edges, in} {
+		for _, e := range edges {
+			around += mixed(e.code ^ mixed(colours[e.to]))
+		}
 	}
-	for _, e := range in {
-		around = append(around, fmt.Sprintf("< %s %d %s", e.path, e.as, colours[e.to]))
-	}
-	slices.Sort(around)
-	return digest(colours[n] + "\n" + strings.Join(around, "\n"))
+	return mixed(colours[n] ^ mixed(around))
 }
 
-func digest(s string) string {
-	sum := sha256.Sum256([]byte(s))
-	return string(sum[:16])
+// digest is the same in every process, as the order of what is paired has to be.
+func digest(s string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(s)) // it does not fail
+	return mixed(h.Sum64())
+}
+
+// mixed spreads the bits of a number over all of it: the finalizer of SplitMix64.
+func mixed(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
 }
 
 // label names objects so that those which are paired have one name.
@@ -199,18 +210,15 @@ func (p *pairing) label(part part) string {
 // Hash returns the same for states that are equal but for what [Compare] does not compare.
 // It is for telling whether a run has been there before.
 func (s *State) Hash() string {
-	p := &pairing{sides: [2]*side{newSide(s, nil), {}}, number: map[*node]int{}}
-	base := p.sides[0].base
+	p := &pairing{sides: [2]*side{newSide(s), {}}, number: map[*node]int{}}
 	for _, n := range s.live {
-		if base[n] == "" {
-			base[n] = digest(encode(render(n.tree, patterns)))
-		}
+		p.sides[0].base[n] = content(n, nil)
 	}
 	last := p.colours()[rounds]
 	var all []string
 	for _, n := range s.live {
-		all = append(all, n.class+" "+last[n])
+		all = append(all, fmt.Sprintf("%s %016x", n.class, last[n]))
 	}
 	slices.Sort(all)
-	return fmt.Sprintf("%x", digest(strings.Join(all, "\n")))
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(all, "\n"))))
 }

@@ -41,9 +41,8 @@ type (
 
 // edge is a reference from one live object to another.
 type edge struct {
-	path string
+	code uint64 // of the path, and of what stands there for the object
 	to   *node
-	as   role
 }
 
 // parser reads one object.
@@ -204,7 +203,7 @@ func holdsVersions(key string) bool {
 func (p *parser) refer(path string, t text) {
 	for _, part := range t {
 		if part.ref != nil && part.ref != p.node && part.ref.Deleted == 0 {
-			p.node.edges = append(p.node.edges, edge{path, part.ref, part.as})
+			p.node.edges = append(p.node.edges, edge{digest(path) + uint64(part.as), part.ref})
 		}
 	}
 }
