@@ -27,6 +27,8 @@ type Options struct {
 	// Store holds the objects in place of memory or DataDir; the plane does not
 	// close it. nil: the plane opens its own.
 	Store storage.Store
+	// HistoryAge bounds how long versions stay readable. 0: 5 minutes.
+	HistoryAge time.Duration
 	// Listen is the address to serve on after Start, such as "127.0.0.1:6443";
 	// port 0 picks a free one. Empty: no listener.
 	Listen string

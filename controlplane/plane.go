@@ -103,7 +103,7 @@ func build(p *Plane) (*Plane, error) {
 	p.ends, p.end = context.WithCancel(context.Background())
 	o := &p.options
 	if p.store == nil {
-		store, err := openStore(o.DataDir, o.Log)
+		store, err := openStore(o.DataDir, o.HistoryAge, o.Log)
 		if err != nil {
 			return nil, err
 		}

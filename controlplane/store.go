@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
+	"time"
 
 	"github.com/steer-dev/steer/storage"
 	"github.com/steer-dev/steer/storage/local"
@@ -24,11 +25,11 @@ func dataIn(dataDir string) string { return filepath.Join(dataDir, "data") }
 
 // openStore opens the store in a data directory, or one in memory without one.
 // The log may be nil.
-func openStore(dataDir string, log *slog.Logger) (storage.Store, error) {
+func openStore(dataDir string, age time.Duration, log *slog.Logger) (storage.Store, error) {
 	if dataDir == "" {
-		return storage.NewMemory(storage.MemoryOptions{}), nil
+		return storage.NewMemory(storage.MemoryOptions{HistoryAge: age}), nil
 	}
-	store, err := local.Open(dataIn(dataDir), local.Options{OnCheckpoint: func(c local.Checkpoint) {
+	store, err := local.Open(dataIn(dataDir), local.Options{HistoryAge: age, OnCheckpoint: func(c local.Checkpoint) {
 		switch {
 		case log == nil:
 		case c.Err != nil:
@@ -49,7 +50,7 @@ func (p *Plane) Save(ctx context.Context, w io.Writer) error { return save(ctx, 
 
 // Save writes a snapshot of what a data directory holds that no plane has open.
 func Save(ctx context.Context, dataDir string, w io.Writer) error {
-	store, err := openStore(dataDir, nil)
+	store, err := openStore(dataDir, 0, nil)
 	if err != nil {
 		return err
 	}

@@ -14,8 +14,12 @@ import (
 // stopGrace is how long a control plane may take to stop.
 const stopGrace = 10 * time.Second
 
-// StartPlane starts a control plane; the returned function stops it.
+// history is how long steer history finds versions, within the bytes of the history.
+const history = time.Hour
+
+// StartPlane starts a control plane with an hour of history; the returned function stops it.
 func StartPlane(ctx context.Context, o controlplane.Options) (*controlplane.Plane, func() error, error) {
+	o.HistoryAge = history
 	plane, err := controlplane.New(o)
 	if err != nil {
 		return nil, nil, err

@@ -108,14 +108,7 @@ func TestWhyNamesTheRightChain(t *testing.T) {
 		end, middle := steertest.Wait(env, "default/end-"+object, isNew), steertest.Wait(env, "default/middle-"+object, isNew)
 		writes(follow[0], &seen[0], middle.Name, middle.ResourceVersion)
 		writes(follow[1], &seen[1], end.Name, end.ResourceVersion)
-		facts := &chain.Facts{Server: s, Plural: s.plural, Records: func(o trace.Object) (found []trace.Record) {
-			for _, r := range slices.Concat(seen...) {
-				if r.Object == o || slices.ContainsFunc(r.Writes, func(a trace.Access) bool { return a.Object == o }) {
-					found = append(found, r)
-				}
-			}
-			return found
-		}}
+		facts := &chain.Facts{Server: s, Plural: s.plural, Records: (&records{all: slices.Concat(seen...)}).about}
 		facts.Notes, facts.NoNotes = s.notes(t.Context())
 		answer, err := facts.Why(t.Context(), trace.Object{Kind: "ConfigMap", Namespace: "default", Name: end.Name}, "data.value")
 		if err != nil {
