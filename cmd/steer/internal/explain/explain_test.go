@@ -108,7 +108,7 @@ func TestWhyNamesTheRightChain(t *testing.T) {
 		end, middle := steertest.Wait(env, "default/end-"+object, isNew), steertest.Wait(env, "default/middle-"+object, isNew)
 		writes(follow[0], &seen[0], middle.Name, middle.ResourceVersion)
 		writes(follow[1], &seen[1], end.Name, end.ResourceVersion)
-		facts := &chain.Facts{Server: s, Plural: s.plural, Records: (&records{all: slices.Concat(seen...)}).about}
+		facts := &chain.Facts{Server: s, Plural: s.plural, Records: (&records{all: slices.Concat(seen...), known: map[trace.Object][]trace.Record{}}).about}
 		facts.Notes, facts.NoNotes = s.notes(t.Context())
 		answer, err := facts.Why(t.Context(), trace.Object{Kind: "ConfigMap", Namespace: "default", Name: end.Name}, "data.value")
 		if err != nil {

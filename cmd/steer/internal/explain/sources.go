@@ -148,12 +148,14 @@ type records struct {
 	all  []trace.Record // of files and running operators
 	none bool
 	warn func(error)
+	// known are the answers of earlier calls: an answer asks for an object again and again.
+	known map[trace.Object][]trace.Record
 }
 
 // openRecords opens directories of --record-dir, files of JSON lines, and the addresses
 // of running operators.
 func openRecords(ctx context.Context, places []string, warn func(error)) (*records, error) {
-	out := &records{none: len(places) == 0, warn: warn}
+	out := &records{none: len(places) == 0, warn: warn, known: map[trace.Object][]trace.Record{}}
 	for _, place := range places {
 		if strings.HasPrefix(place, "http://") || strings.HasPrefix(place, "https://") {
 			if err := out.follow(ctx, place); err != nil {
@@ -225,8 +227,17 @@ func (r *records) read(from io.Reader, name string) error {
 	return nil
 }
 
-// about returns the records about an object. Damage is told once.
-func (r *records) about(object trace.Object) (found []trace.Record) {
+// about returns the records about an object as they were at the first call.
+func (r *records) about(object trace.Object) []trace.Record {
+	found, ok := r.known[object]
+	if !ok {
+		found = r.find(object)
+		r.known[object] = found
+	}
+	return found
+}
+
+func (r *records) find(object trace.Object) (found []trace.Record) {
 	for _, dir := range r.dirs {
 		for record, err := range dir.Of(object) {
 			if err != nil {
@@ -237,8 +248,7 @@ func (r *records) about(object trace.Object) (found []trace.Record) {
 		}
 	}
 	for _, record := range r.all {
-		isOf := func(o trace.Object) bool { return o == object }
-		if record.Object == object || slices.ContainsFunc(record.Writes, func(a trace.Access) bool { return isOf(a.Object) }) {
+		if record.Object == object || slices.ContainsFunc(record.Writes, func(a trace.Access) bool { return a.Object == object }) {
 			found = append(found, record)
 		}
 	}
