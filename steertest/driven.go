@@ -91,6 +91,9 @@ func (e *Env) drivenOperator(n int) *rest.Config {
 // operator start anew meanwhile.
 func (e *Env) settleDriven(ctx context.Context) error {
 	for {
+		// Timers that are due at this instant come first: which of them is the first that a
+		// goroutine sees is not to decide.
+		time.Sleep(time.Millisecond)
 		before, err := e.engine.Rest(ctx)
 		if err != nil {
 			return err

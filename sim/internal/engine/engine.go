@@ -224,7 +224,12 @@ func (e *engine) finish(failed bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), e.limits.Settle)
 	defer cancel()
 	if !failed {
-		if err := e.env.Settled(ctx); err != nil {
+		err := e.env.Settled(ctx)
+		if err == nil {
+			time.Sleep(e.limits.Linger)
+			err = e.env.Settled(ctx)
+		}
+		if err != nil {
 			e.mu.Lock()
 			e.troubleLocked(NeverSettles, fmt.Sprintf("%s after the end of the test something is still done: %v\n%s", e.limits.Settle, err, e.loop.busiest()))
 			e.silenceLocked()

@@ -24,6 +24,10 @@ type Limits struct {
 	// Settle is how long, in virtual time, it may take after the end of the test until
 	// nothing is left to do. Default 10 minutes.
 	Settle time.Duration
+	// Linger is how long, in virtual time, it goes on after the end of the test: what faults
+	// have delayed is made up for. Default 37 seconds: those who act by the minute are not
+	// met at the same instant.
+	Linger time.Duration
 	// Log has the record tell all that has passed the gate.
 	Log bool
 	// Passed, if set, grows as the run goes on; see gate.Gate.Count.
@@ -34,6 +38,7 @@ func (l Limits) withDefaults() Limits {
 	l.SameWrite = cmp.Or(l.SameWrite, 100)
 	l.Writes = cmp.Or(l.Writes, 20000)
 	l.Settle = cmp.Or(l.Settle, 10*time.Minute)
+	l.Linger = cmp.Or(l.Linger, 37*time.Second)
 	return l
 }
 
