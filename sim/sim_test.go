@@ -53,6 +53,10 @@ func (p pair) Reconcile(ctx context.Context, app *corev1.ConfigMap) (controller.
 	return controller.Done(), nil
 }
 
+func setup(_ context.Context, m *manager.Manager) error {
+	return controller.Add(m, pair{m.Client(), true}, controller.Owns[*corev1.Secret]())
+}
+
 func operatedBy(mended bool) func(t *testing.T) {
 	return func(t *testing.T) {
 		scheme, err := client.NewScheme(corev1.AddToScheme)
