@@ -152,6 +152,18 @@ func (d *drivenEnv) Restart(n int) error {
 	return d.start()
 }
 
+// Reconciles implements driven.Env.
+func (d *drivenEnv) Reconciles(n int) (last []string) {
+	now := d.running.Load()
+	if now == nil {
+		return nil
+	}
+	for r := range now.manager.Recorder().Records() {
+		last = append(last, r.String())
+	}
+	return last[max(len(last)-n, 0):]
+}
+
 // Settled implements driven.Env.
 func (d *drivenEnv) Settled(ctx context.Context) error { return d.settle(ctx) }
 

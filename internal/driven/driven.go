@@ -62,6 +62,8 @@ type Env interface {
 	// Restart ends the operator that was started as the n-th, waits until it has ended, and
 	// starts another. It does nothing if that one does not run any more.
 	Restart(n int) error
+	// Reconciles returns the last reconciles of the running operator in words, at most n.
+	Reconciles(n int) []string
 	// Settled waits until nothing is left to do.
 	Settled(ctx context.Context) error
 	// Changes returns the creations and deletions since the last call, or since the

@@ -230,10 +230,7 @@ func (e *engine) finish(failed bool) {
 			err = e.env.Settled(ctx)
 		}
 		if err != nil {
-			e.mu.Lock()
-			e.troubleLocked(NeverSettles, fmt.Sprintf("%s after the end of the test something is still done: %v\n%s", e.limits.Settle, err, e.loop.busiest()))
-			e.silenceLocked()
-			e.mu.Unlock()
+			e.neverSettles(fmt.Sprintf("%s after the end of the test it still acts: %v", e.limits.Settle, err))
 		}
 	}
 	e.observe(ctx, "")

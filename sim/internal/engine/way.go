@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/steer-dev/steer/sim/internal/plan"
@@ -150,15 +151,15 @@ func (w *way) write(r *http.Request, t target, body []byte) (*http.Response, err
 		}
 	}
 	e.note(w.start, at)
-	switch {
-	case kind == plan.CrashAfter:
+	switch kind {
+	case plan.CrashAfter:
 		c, _ := r.Context().Value(callKey{}).(*call)
 		c.last = true
 		w.setState(answering)
-	case kind == plan.CrashDuring:
+	case plan.CrashDuring:
 		w.crash()
 		return nil, errCrashed
-	case kind == plan.TimeoutAfter:
+	case plan.TimeoutAfter:
 		return refusal(r, kind, t), nil
 	}
 	return resp, nil
@@ -221,17 +222,31 @@ func (e *engine) meetLocked(now func(plan.Fault) bool) plan.FaultType {
 // note notes a write, and ends a run that goes round in circles.
 func (e *engine) note(s *start, w Write) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
 	e.writes = append(e.writes, w)
-	if s == nil || !w.Effective {
-		return
+	over := false
+	if s != nil && w.Effective {
+		s.effective++
+		over = e.loop.turns(time.Now(), w.Write) || len(e.writes) > e.limits.Writes
 	}
-	s.effective++
-	if e.loop.turns(time.Now(), w.Write) || len(e.writes) > e.limits.Writes {
-		e.troubleLocked(NeverSettles, fmt.Sprintf("%d writes so far, and no end:\n%s", len(e.writes), e.loop.busiest()))
-		e.silenceLocked()
+	e.mu.Unlock()
+	if over {
+		e.neverSettles("it writes without end")
 	}
 }
+
+// neverSettles ends the run of an operator that writes without end, and tells what it does:
+// what it writes, and which reconciles of which objects cause one another.
+func (e *engine) neverSettles(why string) {
+	reconciles := e.env.Reconciles(shownReconciles)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.troubleLocked(NeverSettles, fmt.Sprintf("%s, so far %d times:\n%s\nthe last reconciles:\n  %s",
+		why, len(e.writes), e.loop.busiest(), strings.Join(reconciles, "\n  ")))
+	e.silenceLocked()
+}
+
+// shownReconciles is how many tell of writes that feed each other.
+const shownReconciles = 4
 
 // Outside implements driven.Engine.
 func (e *engine) Outside(what string, do func() error) error {

@@ -277,9 +277,11 @@ func (x *exploration) examine(ctx context.Context, p plan.Plan, a worker.Answer)
 		return of
 	}
 	again := run(p, true)
-	if broken != nil && ctx.Err() != nil { // no time to look closer
+	select {
+	case <-ctx.Done(): // no time to look closer
 		x.fail(p, verdict, lines)
 		return nil
+	default:
 	}
 	if broken == nil && again != verdict {
 		x.fail(p, "it fails in a process that has made other runs, and not in a new one: state of a package survives, or the operator draws at random", append([]string{verdict}, lines...))
@@ -314,5 +316,9 @@ func (x *exploration) fail(p plan.Plan, verdict string, lines []string) *report.
 	x.result.Failures = append(x.result.Failures, report.Failure{
 		Verdict: verdict, Findings: lines, Plan: p, Reference: x.lines, Test: x.Test,
 	})
-	return &x.result.Failures[len(x.result.Failures)-1]
+	f := &x.result.Failures[len(x.result.Failures)-1]
+	if p.Seed == 0 && len(p.Faults) == 0 {
+		f.Lines = x.lines
+	}
+	return f
 }

@@ -99,7 +99,7 @@ func TestRunNamesWhatAnOperatorMustNotDo(t *testing.T) {
 		"draws a name":             {drawsAName, []string{"not deterministic", "Secret default/db-"}},
 		"draws a value":            {drawsAValue, nil},
 		"remembers in its package": {remembersInItsPackage, []string{"state of a package survives", "step "}},
-		"turns around":             {turnsAround, []string{"never settles", "times update ConfigMap default/app"}},
+		"turns around":             {turnsAround, []string{"never settles", "times update ConfigMap default/app", "configmap default/app: updated ConfigMap default/app"}},
 		"panics after its restart": {panicsAfterItsRestart, []string{"the process died", "db is there", "crash_after_create_Secret_db"}},
 		"locks across calls":       {locksAcrossCalls, []string{"stuck", "locksAcrossCalls", "sync.Mutex.Lock"}},
 	} {
