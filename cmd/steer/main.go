@@ -93,6 +93,7 @@ func newRootCommand() *cobra.Command {
 		dev.New(),
 		explain.NewHistory(),
 		explain.NewWhy(),
+		explain.NewTree(),
 		inspect.NewTest(),
 		generator.New(),
 		inspect.NewLint(),

@@ -119,8 +119,12 @@ func Value(v any) string {
 
 // Plain is a text without control characters, cut where it is long: what comes from
 // servers and records may have been made to confuse a terminal.
-func Plain(text string) string {
-	const most = 300
+func Plain(text string) string { return plain(text, 300) }
+
+// PlainWhole is Plain for messages that are to be read as a whole, within 16 KiB.
+func PlainWhole(text string) string { return plain(text, 16<<10) }
+
+func plain(text string, most int) string {
 	var out strings.Builder
 	for i, r := range text {
 		if i > most {

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explain holds the commands that say why an object is as it is: history and why.
+// Package explain holds the commands that say why an object is as it is: history, why and tree.
 package explain
 
 import (
@@ -90,6 +90,50 @@ alone. Where the chain ends it says what is missing.`,
 	}
 	o.register(cmd)
 	return cmd
+}
+
+// NewTree returns the command tree.
+func NewTree() *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "tree KIND/NAME",
+		Short: "Show what an object owns, and what of it is not ready",
+		Long: `Shows the owners of an object and what it owns, by owner references, with the condition
+Ready, Available or Complete of each. The deepest object that is not ready comes first,
+with its whole message and its last reconcile. Lists that are refused are named.`,
+		Example: "  steer tree deploy/web\n  steer tree shop bakery -o json",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.run(cmd, args, false, func(ctx context.Context, f *chain.Facts, object trace.Object, _ string) error {
+				tree, err := treeOf(ctx, f, object)
+				if err != nil {
+					return err
+				}
+				return o.print(cmd.OutOrStdout(), tree, tree.String)
+			})
+		},
+	}
+	o.register(cmd)
+	return cmd
+}
+
+// treeOf lists what the server has in the namespace of an object, or everywhere for one
+// without.
+func treeOf(ctx context.Context, f *chain.Facts, object trace.Object) (*chain.Tree, error) {
+	s := f.Server.(*server)
+	content, err := s.At(ctx, object, 0)
+	if err != nil {
+		return nil, err
+	}
+	if content == nil {
+		return nil, fmt.Errorf("%s is not there", object)
+	}
+	all, missing := s.all(ctx, object.Namespace)
+	tree := f.NewTree(chain.Object{Object: object, Content: content}, all)
+	tree.Missing = append(tree.Missing, missing...)
+	if f.NoRecords != "" {
+		tree.Missing = append(tree.Missing, "the last reconciles: "+f.NoRecords)
+	}
+	return tree, nil
 }
 
 // run gathers the facts and passes them on with the object that the arguments name.

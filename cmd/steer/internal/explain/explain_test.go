@@ -196,6 +196,51 @@ func TestArgumentsAreThoseOfKubectl(t *testing.T) {
 	}
 }
 
+func TestTheTreeIsOfTheNamespaceAndNamesWhatItMayNotList(t *testing.T) {
+	t.Parallel()
+	scheme, err := client.NewScheme(corev1.AddToScheme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := steertest.New(t, steertest.Options{Scheme: scheme})
+	owner := mapOf("owner", "a", "v")
+	if err := env.Client.Create(t.Context(), owner); err != nil {
+		t.Fatal(err)
+	}
+	child := mapOf("child", "a", "v")
+	child.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID}}
+	if err := env.Client.Create(t.Context(), child); err != nil {
+		t.Fatal(err)
+	}
+	tree := func(cfg *rest.Config) (*chain.Tree, error) {
+		s, err := connect(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := &chain.Facts{Server: s, Plural: s.plural, Records: (&records{known: map[trace.Object][]trace.Record{}}).about}
+		return treeOf(t.Context(), f, trace.Object{Kind: "ConfigMap", Namespace: "default", Name: owner.Name})
+	}
+	got, err := tree(env.Config)
+	if err != nil || got.String() != "ConfigMap default/owner-a\n└─ ConfigMap default/child-a\n" {
+		t.Errorf("%v: %v", got, err)
+	}
+	powerless := rest.CopyConfig(env.Config)
+	powerless.Impersonate = rest.ImpersonationConfig{UserName: "powerless", Groups: []string{"system:authenticated"}}
+	if _, err := tree(powerless); err == nil || !strings.Contains(err.Error(), "a rule with the verb list on configmaps") {
+		t.Error(err)
+	}
+	s, err := connect(t.Context(), powerless)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all, missing := s.all(t.Context(), "default"); len(all) != 0 || !slices.Contains(missing, "configmaps: there is no right to list them") {
+		t.Errorf("%d objects, %q", len(all), missing)
+	}
+	if items, why := s.notes(t.Context()); len(items) != 0 || !strings.Contains(why, "/steer.dev/writes") {
+		t.Errorf("%d notes: %s", len(items), why)
+	}
+}
+
 func TestRecordsOfAnySourceAreBounded(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -119,6 +119,44 @@ func (s *server) At(ctx context.Context, object trace.Object, revision int64) (m
 	return list.Items[0], nil
 }
 
+// all lists the objects of a namespace, or with an empty one all, and says what it could
+// not list.
+func (s *server) all(ctx context.Context, namespace string) (all []chain.Object, missing []string) {
+	seen := map[string]bool{}
+	for _, r := range s.resources {
+		of := r.GVR.GroupResource().String()
+		if seen[of] || !r.Can("list") || r.GVR.Resource == "events" || namespace != "" && !r.Namespaced {
+			continue
+		}
+		seen[of] = true
+		limited, cancel := context.WithTimeout(ctx, patience)
+		answer, err := s.conn.Do(limited, wire.Request{Verb: "list", Method: http.MethodGet, Path: r.Path(namespace, "", ""), Query: url.Values{"limit": {"5000"}}, Accept: wire.JSON})
+		cancel()
+		var list struct {
+			Metadata struct{ Continue string }
+			Items    []map[string]any
+		}
+		if err == nil {
+			err = json.Unmarshal(answer.Body, &list)
+		}
+		switch {
+		case apierrors.IsForbidden(err):
+			missing = append(missing, of+": there is no right to list them")
+		case err != nil:
+			missing = append(missing, of+": "+err.Error())
+		case list.Metadata.Continue != "":
+			missing = append(missing, of+": there are more than 5000")
+		}
+		for _, item := range list.Items {
+			metadata, _ := item["metadata"].(map[string]any)
+			name, _ := metadata["name"].(string)
+			in, _ := metadata["namespace"].(string)
+			all = append(all, chain.Object{Object: trace.Object{Group: r.GVK.Group, Kind: r.GVK.Kind, Namespace: in, Name: name}, Content: item})
+		}
+	}
+	return all, missing
+}
+
 // notes asks who wrote what; if the server does not say, why is in words.
 func (s *server) notes(ctx context.Context) (items []notes.Note, why string) {
 	ctx, cancel := context.WithTimeout(ctx, patience)

@@ -1,0 +1,206 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/steer-dev/steer/trace"
+)
+
+// mostNodes bounds a tree.
+const mostNodes = 2000
+
+// Object is one for a tree.
+type Object struct {
+	trace.Object
+	Content map[string]any
+}
+
+// Node is an object in a tree of owners.
+type Node struct {
+	Object string `json:"object"`
+	// Ready is the status of the condition that tells, True, False or Unknown; empty if the
+	// object has none. Type, Reason and Message are those of the condition.
+	Ready   string `json:"ready,omitempty"`
+	Type    string `json:"type,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+	// Last is how the last reconcile of the object ended, by its record.
+	Last     string  `json:"last,omitempty"`
+	Children []*Node `json:"children,omitempty"`
+
+	blocks int // depth of the deepest node from here that is not ready; -1: none
+}
+
+// Tree is that of an object.
+type Tree struct {
+	// Owners lead from the object to what owns it, the nearest first.
+	Owners []*Node `json:"owners,omitempty"`
+	Root   *Node   `json:"root"`
+	// Blocking is the deepest object that is not ready; nil if all are, as far as they say.
+	Blocking *Node `json:"blocking,omitempty"`
+	// Missing says what could not be looked at.
+	Missing []string `json:"missing,omitempty"`
+}
+
+// NewTree returns the tree of an object among others. Those that keep it from being ready
+// come first.
+func (f *Facts) NewTree(root Object, all []Object) *Tree {
+	children, byUID := map[string][]Object{}, map[string]Object{}
+	for _, o := range all {
+		byUID[uidOf(o.Content)] = o
+		for _, owner := range owners(o.Content) {
+			children[owner] = append(children[owner], o)
+		}
+	}
+	t := &Tree{}
+	left := mostNodes
+	t.Root = f.node(root, children, map[string]bool{}, &left)
+	if left <= 0 {
+		t.Missing = append(t.Missing, fmt.Sprintf("more than %d objects: ask for the tree of one of them", mostNodes))
+	}
+	at, seen := root, map[string]bool{}
+	for {
+		up := owners(at.Content)
+		i := slices.IndexFunc(up, func(uid string) bool { return byUID[uid].Content != nil && !seen[uid] })
+		if i < 0 {
+			break
+		}
+		seen[up[i]] = true
+		at = byUID[up[i]]
+		t.Owners = append(t.Owners, f.alone(at))
+	}
+	for n, depth := t.Root, t.Root.blocks; depth >= 0; depth-- {
+		if t.Blocking = n; depth > 0 {
+			n = n.Children[0] // those that block deepest are first
+		}
+	}
+	return t
+}
+
+// node returns an object with what it owns.
+func (f *Facts) node(o Object, children map[string][]Object, seen map[string]bool, left *int) *Node {
+	n := f.alone(o)
+	uid := uidOf(o.Content)
+	if seen[uid] {
+		return n
+	}
+	seen[uid] = true
+	for _, child := range children[uid] {
+		if *left--; *left <= 0 {
+			break
+		}
+		n.Children = append(n.Children, f.node(child, children, seen, left))
+	}
+	slices.SortStableFunc(n.Children, func(a, b *Node) int {
+		return cmp.Or(cmp.Compare(b.blocks, a.blocks), cmp.Compare(a.Object, b.Object))
+	})
+	if len(n.Children) > 0 && n.Children[0].blocks >= 0 {
+		n.blocks = n.Children[0].blocks + 1
+	}
+	return n
+}
+
+// alone returns an object without what it owns.
+func (f *Facts) alone(o Object) *Node {
+	n := &Node{Object: o.Object.String(), blocks: -1}
+	status, _ := o.Content["status"].(map[string]any)
+	conditions, _ := status["conditions"].([]any)
+	for _, want := range []string{"Ready", "Available", "Complete", "PodScheduled"} {
+		for _, c := range conditions {
+			c, ok := c.(map[string]any)
+			if want == "PodScheduled" && c["status"] == "True" {
+				continue // it has yet to become ready
+			}
+			if ok && c["type"] == want && n.Type == "" {
+				n.Type = want
+				n.Ready, _ = c["status"].(string)
+				n.Reason, _ = c["reason"].(string)
+				n.Message, _ = c["message"].(string)
+			}
+		}
+	}
+	if n.Type != "" && n.Ready != "True" {
+		n.blocks = 0
+	}
+	var last *trace.Record
+	for _, r := range f.Records(o.Object) {
+		if r.Object == o.Object && (last == nil || r.Began.After(last.Began)) {
+			last = &r
+		}
+	}
+	if last != nil {
+		n.Last = last.ID.String() + " of " + last.Controller + ": " + last.Outcome.String()
+		if last.Error != "" {
+			n.Last += ": " + last.Error
+		}
+	}
+	return n
+}
+
+func uidOf(object map[string]any) string {
+	metadata, _ := object["metadata"].(map[string]any)
+	uid, _ := metadata["uid"].(string)
+	return uid
+}
+
+// owners are the uids of those of an object, the controlling one first.
+func owners(object map[string]any) (uids []string) {
+	metadata, _ := object["metadata"].(map[string]any)
+	references, _ := metadata["ownerReferences"].([]any)
+	for _, r := range references {
+		r, _ := r.(map[string]any)
+		uid, ok := r["uid"].(string)
+		switch {
+		case !ok || uid == "":
+		case r["controller"] == true:
+			uids = slices.Insert(uids, 0, uid)
+		default:
+			uids = append(uids, uid)
+		}
+	}
+	return uids
+}
+
+// String draws the tree. The message of what blocks is whole.
+func (t *Tree) String() string {
+	var b strings.Builder
+	if n := t.Blocking; n != nil {
+		fmt.Fprintf(&b, "%s is not ready: %s\n", Plain(n.Object), orElse(PlainWhole(strings.TrimPrefix(n.Reason+": "+n.Message, ": ")), "it does not say why"))
+		if n.Last != "" {
+			fmt.Fprintf(&b, "  last reconcile %s\n", PlainWhole(n.Last))
+		}
+		b.WriteByte('\n')
+	}
+	for _, owner := range slices.Backward(t.Owners) {
+		fmt.Fprintf(&b, "owned by %s%s\n", Plain(owner.Object), owner.state())
+	}
+	t.Root.draw(&b, "", "")
+	for _, missing := range t.Missing {
+		fmt.Fprintf(&b, "not known: %s\n", Plain(missing))
+	}
+	return b.String()
+}
+
+func (n *Node) state() string {
+	if n.Type == "" {
+		return ""
+	}
+	return fmt.Sprintf("  %s=%s %s", Plain(n.Type), Plain(n.Ready), Plain(n.Reason))
+}
+
+func (n *Node) draw(b *strings.Builder, first, rest string) {
+	fmt.Fprintf(b, "%s%s%s\n", first, Plain(n.Object), n.state())
+	for i, child := range n.Children {
+		if i == len(n.Children)-1 {
+			child.draw(b, rest+"└─ ", rest+"   ")
+		} else {
+			child.draw(b, rest+"├─ ", rest+"│  ")
+		}
+	}
+}
