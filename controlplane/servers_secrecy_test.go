@@ -66,7 +66,7 @@ func found(v storage.View, all map[string][]string) (where []string, objects int
 	return where, objects
 }
 
-// The keys of servers are in their folders alone: whoever reads etcd has none of them.
+// The keys of servers are in their folders alone: a reader of etcd has none of them.
 func TestStoreHasNoPrivateKeys(t *testing.T) {
 	t.Parallel()
 	onEachServer(t, func(a *actors) {
