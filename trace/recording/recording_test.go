@@ -22,13 +22,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 
 	"github.com/steer-dev/steer/internal/lifecycletest"
 	"github.com/steer-dev/steer/trace"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var quiet = slog.New(slog.DiscardHandler)
 

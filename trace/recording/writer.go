@@ -102,7 +102,8 @@ func (w *Writer) Start(context.Context) error {
 	return nil
 }
 
-// Stop writes what the recorder has, and the index, and returns when that is done.
+// Stop writes what the recorder has, and the index, and returns when that is done: it
+// waits for the disk.
 func (w *Writer) Stop() error {
 	w.mu.Lock()
 	w.ended = true
