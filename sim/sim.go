@@ -201,6 +201,10 @@ func (o *options) report(t *testing.T, r explore.Result, files plans, named stri
 			t.Errorf("sim: %s", f)
 		})
 	}
+	if named != "" && r.Ran == 0 {
+		t.Errorf("sim: no plan has the name that -run asks for, %s: run the test without it to see the names", named)
+		return
+	}
 	if named != "" && len(r.Failures) == 0 {
 		t.Run(strings.Trim(named, "^$"), func(*testing.T) {}) // it passes
 	}

@@ -137,6 +137,12 @@ func TestAFailureIsASubtestThatIsRepeatedByItsName(t *testing.T) {
 	}
 	contains(output, "--- PASS: TestSubject/crash_after_create_Secret_db")
 
+	output, passed = goTest(t, folder, "mended", "-test.run=^TestSubject$/^crash_after_nothing$")
+	if passed {
+		t.Error("a name that no plan has passes")
+	}
+	contains(output, "no plan has the name that -run asks for")
+
 	// What is accepted is no failure, but an exception for nothing is.
 	output, passed = goTest(t, folder, "accepted", all)
 	if passed {

@@ -54,10 +54,10 @@ type Result struct {
 	Failures []report.Failure
 	// Repeats counts the plans that failed as one of them did.
 	Repeats int
-	// Runs is how many were made, Left how many plans were left out, and Cut those that were
+	// Runs is how many were made, Ran how many of the plans, Left how many plans were left out, and Cut those that were
 	// cut off at the end of the time.
-	Runs, Left int
-	Cut        []plan.Plan
+	Runs, Ran, Left int
+	Cut             []plan.Plan
 	// Gone are those of Options.First whose writes are no longer there.
 	Gone []plan.Plan
 	// Masked are fields that are not compared since they differ between two runs of the
@@ -95,16 +95,25 @@ func Run(ctx context.Context, o Options) (Result, error) {
 			x.fail(plan.Plan{}, verdict, lines)
 		}
 	}
-	plans := slices.Concat(x.First, plan.Orders(x.Orders))
-	faults := plan.Enumerate(seen(x.result.Reference.Record))
+	err = x.explore(ctx, x.plans())
+	return x.result, err
+}
+
+// plans are those to run: what failed before, other orders, and the plans of the reference.
+func (x *exploration) plans() []plan.Plan {
 	if x.Wants != nil {
-		unwanted := func(p plan.Plan) bool { return !x.Wants(p) }
-		plans, faults = slices.DeleteFunc(plans, unwanted), slices.DeleteFunc(faults, unwanted)
-	} else if x.Plans > 0 && len(faults) > x.Plans {
-		x.result.Left += len(faults) - x.Plans
-		faults = faults[:x.Plans]
+		x.First = slices.DeleteFunc(slices.Clone(x.First), func(p plan.Plan) bool { return !x.Wants(p) })
 	}
-	return x.result, x.explore(ctx, slices.Concat(plans, faults))
+	faults := append(plan.Orders(x.Orders), plan.Enumerate(seen(x.result.Reference.Record))...)
+	faults = slices.DeleteFunc(faults, func(p plan.Plan) bool {
+		same := func(first plan.Plan) bool { return first.Name() == p.Name() }
+		return x.Wants != nil && !x.Wants(p) || slices.ContainsFunc(x.First, same)
+	})
+	if most := x.Orders + x.Plans; x.Wants == nil && x.Plans > 0 && len(faults) > most {
+		x.result.Left += len(faults) - most
+		faults = faults[:most]
+	}
+	return slices.Concat(x.First, faults)
 }
 
 // references runs the test as it is, in two processes and again in one of them.
@@ -203,9 +212,14 @@ func usable(a worker.Answer) error {
 // explore runs plans, and looks closer at those that fail.
 func (x *exploration) explore(ctx context.Context, plans []plan.Plan) error {
 	failed := map[int]worker.Answer{}
+	var missed []int
 	made, cut, err := x.pool.each(ctx, plans, func(i int, a worker.Answer) bool {
-		if i < len(x.First) && gone(plans[i], a) {
+		switch {
+		case !gone(plans[i], a):
+		case i < len(x.First):
 			x.result.Gone = append(x.result.Gone, plans[i])
+		default: // up to its fault a run is the reference
+			missed = append(missed, i)
 		}
 		if verdict, _ := x.findings(a); verdict != "" {
 			failed[i] = a
@@ -213,12 +227,19 @@ func (x *exploration) explore(ctx context.Context, plans []plan.Plan) error {
 		return true
 	})
 	x.result.Runs += made
+	x.result.Ran = made
 	x.result.Left += len(plans) - made
 	for _, i := range cut {
 		x.result.Cut = append(x.result.Cut, plans[i])
 	}
 	if err != nil {
 		return err
+	}
+	if len(missed) > 0 {
+		p := plans[slices.Min(missed)]
+		x.fail(p, "not deterministic: the write of a plan is not there, though the reference makes it", []string{
+			fmt.Sprintf("%d plans have met no write, the first at %s", len(missed), p.Faults[0].At),
+		})
 	}
 	for i, p := range plans {
 		if a, ok := failed[i]; ok {
