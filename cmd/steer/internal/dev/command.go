@@ -21,6 +21,7 @@ import (
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/manifest"
+	"github.com/steer-dev/steer/cmd/steer/internal/children"
 	"github.com/steer-dev/steer/controlplane"
 	"github.com/steer-dev/steer/controlplane/webhookclient"
 )
@@ -44,7 +45,7 @@ type CommandOptions struct {
 const DefaultWebhookPort = 9443
 
 // Command runs a command against a control plane in memory until the command or ctx
-// ends. An [*exec.ExitError] is how the command ended; see [ExitStatus].
+// ends. An [*exec.ExitError] is how the command ended; see [children.ExitStatus].
 func Command(ctx context.Context, o CommandOptions, command []string) (err error) {
 	var project kustomized
 	if len(o.Manifests) == 0 {
@@ -131,26 +132,24 @@ func runCommand(ctx context.Context, program string, command []string, env ...st
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
-	wait, err := startGroup(child)
+	running, err := children.Start(child)
 	if err != nil {
 		return fmt.Errorf("dev: %w", err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- wait() }()
+	go func() { done <- running.Wait() }()
 
 	ended := ctx.Done()
 	for {
 		select {
 		case err := <-done:
-			// Grandchildren that outlived the command end with it.
-			killGroup(child.Process)
 			return err
 		case s := <-signals:
-			signalGroup(child.Process, s.(syscall.Signal))
+			running.Signal(s.(syscall.Signal))
 		case <-ended:
 			// A cancelled context that no signal explains.
 			ended = nil
-			signalGroup(child.Process, syscall.SIGTERM)
+			running.Signal(syscall.SIGTERM)
 		}
 	}
 }

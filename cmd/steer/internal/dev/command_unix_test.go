@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/steer-dev/steer/cmd/steer/internal/children"
 )
 
 func TestCommandRunsAgainstAControlPlane(t *testing.T) {
@@ -34,7 +36,7 @@ func TestCommandRunsAgainstAControlPlane(t *testing.T) {
 		err := Command(t.Context(), CommandOptions{Manifests: []string{manifests}, Errs: &said}, []string{"sh", "-c", c.script})
 		status := 0
 		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-			status = ExitStatus(exit)
+			status = children.ExitStatus(exit)
 		} else if err != nil {
 			t.Errorf("a command %s: %v", name, err)
 		}
@@ -71,7 +73,7 @@ func TestCommandEndsWithItsContext(t *testing.T) {
 	}()
 	err := runCommand(ctx, "/bin/sh", []string{"sh", "-c", "touch " + file + "; sleep 600"})
 	exit, ok := errors.AsType[*exec.ExitError](err)
-	if !ok || ExitStatus(exit) != 128+15 {
+	if !ok || children.ExitStatus(exit) != 128+15 {
 		t.Errorf("it ended with %v, want SIGTERM", err)
 	}
 	if err := Command(t.Context(), CommandOptions{Errs: &strings.Builder{}}, []string{"no-such-command"}); !errors.Is(err, exec.ErrNotFound) {

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/steer-dev/steer/cmd/steer/internal/children"
 	"github.com/steer-dev/steer/scaffold/project"
 )
 
@@ -110,13 +111,13 @@ func (l *loop) start(ctx context.Context) error {
 	}
 	child.Env = append(os.Environ(), l.target.environment()...)
 	child.Env = append(child.Env, "STEER_RECORD_DIR="+filepath.Join(l.Dir, filepath.FromSlash(project.RecordsDir)))
-	wait, err := startGroup(child)
+	running, err := children.Start(child)
 	if err != nil {
 		return err
 	}
 	ended := make(chan string, 1)
-	go func() { ended <- endOf(wait()) }()
-	l.child, l.ended = child, ended
+	go func() { ended <- endOf(running.Wait()) }()
+	l.child, l.ended = running, ended
 	if l.live != nil {
 		following, stop := context.WithCancel(ctx)
 		done := make(chan struct{})
@@ -148,15 +149,13 @@ func (l *loop) stop() {
 	if l.Debug != "" { // it may be at a breakpoint
 		grace = stopOutput
 	}
-	signalGroup(l.child.Process, syscall.SIGTERM)
+	l.child.Signal(syscall.SIGTERM)
 	select {
 	case <-l.ended:
 	case <-time.After(grace):
-		_ = l.child.Process.Kill() // it has ended otherwise
-		killGroup(l.child.Process)
+		l.child.Kill()
 		<-l.ended
 	}
-	killGroup(l.child.Process) // what it started
 	l.child, l.ended = nil, nil
 }
 

@@ -10,13 +10,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/manifest"
+	"github.com/steer-dev/steer/cmd/steer/internal/children"
 	"github.com/steer-dev/steer/cmd/steer/internal/feed"
 	"github.com/steer-dev/steer/cmd/steer/internal/rights"
 	"github.com/steer-dev/steer/cmd/steer/internal/screen"
@@ -59,7 +59,7 @@ type loop struct {
 	target   target
 	client   client.Client     // of an administrator
 	applied  map[string]string // by folder, the manifests as they were applied last
-	child    *exec.Cmd
+	child    *children.Child
 	ended    chan string // gets how child ended
 	advice   *advice
 	live     *live     // nil without a terminal

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/cmd/steer/internal/children"
 	"github.com/steer-dev/steer/scaffold/project"
 )
 
@@ -29,7 +30,7 @@ const serverPackage = "./cmd/server"
 type localServer struct {
 	*own
 	address string // that it listens on
-	child   *exec.Cmd
+	child   *children.Child
 	ended   chan struct{} // closed when child has ended
 }
 
@@ -94,16 +95,16 @@ func (s *localServer) begin() error {
 		"--data-dir="+filepath.Join(s.Dir, project.StateDir, "server"), "--drain=-1s")
 	child.Dir, child.Stdout, child.Stderr = s.Dir, s.Errs, s.Errs
 	child.WaitDelay = stopOutput
-	wait, err := startGroup(child)
+	running, err := children.Start(child)
 	if err != nil {
 		return err
 	}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = wait() // what it said is printed
+		_ = running.Wait() // what it said is printed
 	}()
-	s.child, s.ended = child, ended
+	s.child, s.ended = running, ended
 	return nil
 }
 
@@ -143,26 +144,26 @@ func (s *localServer) end() {
 	if s.child == nil {
 		return
 	}
-	signalGroup(s.child.Process, syscall.SIGTERM)
+	s.child.Signal(syscall.SIGTERM)
 	select {
 	case <-s.ended:
 	case <-time.After(stopOperator):
-		_ = s.child.Process.Kill() // it has ended otherwise
+		s.child.Kill()
 		<-s.ended
 	}
-	killGroup(s.child.Process)
 	s.child = nil
 }
 
 // compile builds a package beside the binary that runs, which cannot be overwritten
 // everywhere.
 func (l *loop) compile(ctx context.Context, binary, pkg string, args ...string) error {
-	build := exec.CommandContext(ctx, "go", append(append([]string{"build"}, args...), "-o", binary+next, pkg)...) //nolint:gosec // a package of the project
-	build.Dir = l.Dir
-	said, err := build.CombinedOutput()
-	fmt.Fprint(l.Errs, string(said))
+	build := exec.Command("go", append(append([]string{"build"}, args...), "-o", binary+next, pkg)...) //nolint:gosec // a package of the project
+	var said bytes.Buffer
+	build.Dir, build.Stdout, build.Stderr = l.Dir, &said, &said
+	err := children.Run(ctx, build)
+	fmt.Fprint(l.Errs, said.String())
 	if err != nil {
-		return &buildError{pkg, strings.Split(strings.TrimSpace(string(said)), "\n"), err}
+		return &buildError{pkg, strings.Split(strings.TrimSpace(said.String()), "\n"), err}
 	}
 	return nil
 }

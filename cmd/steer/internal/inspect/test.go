@@ -15,7 +15,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
+	"github.com/steer-dev/steer/cmd/steer/internal/children"
 	"github.com/steer-dev/steer/cmd/steer/internal/command"
 	"github.com/steer-dev/steer/cmd/steer/internal/dev"
 	"github.com/steer-dev/steer/cmd/steer/internal/progress"
@@ -64,8 +66,11 @@ func runTests(ctx context.Context, dir string, args []string, out, errs io.Write
 		return err
 	}
 	args, whole := testArguments(args, p.Repo)
-	cmd := exec.CommandContext(ctx, "go", append([]string{"test"}, args...)...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.Stdin = dir, out, errs, os.Stdin
+	cmd := exec.Command("go", append([]string{"test"}, args...)...) //nolint:gosec // it is what the command is for
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, out, errs
+	if !term.IsTerminal(int(os.Stdin.Fd())) { // it would be stopped by reading from that
+		cmd.Stdin = os.Stdin
+	}
 	folder := filepath.Join(dir, rightsFolder)
 	if whole {
 		if err := dev.MakeState(dir); err != nil {
@@ -76,13 +81,13 @@ func runTests(ctx context.Context, dir string, args []string, out, errs io.Write
 		}
 		cmd.Env = append(os.Environ(), rightsVariable+"="+folder)
 	}
-	err = cmd.Run()
+	err = children.Run(ctx, cmd)
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		if whole { // what did not run used nothing
 			err = os.RemoveAll(folder)
 		}
-		return errors.Join(err, &command.ExitError{Status: dev.ExitStatus(exit)})
+		return errors.Join(err, &command.ExitError{Status: children.ExitStatus(exit)})
 	}
 	if err != nil || !whole {
 		return err

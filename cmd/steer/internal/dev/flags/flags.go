@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/steer-dev/steer/cmd/steer/internal/children"
 	"github.com/steer-dev/steer/cmd/steer/internal/command"
 	"github.com/steer-dev/steer/cmd/steer/internal/dev"
 	"github.com/steer-dev/steer/cmd/steer/internal/planeflags"
@@ -88,7 +89,7 @@ The first line on standard error is what kubectl needs in another terminal.`,
 				err = dev.Command(cmd.Context(), dev.CommandOptions{Manifests: crds, Webhooks: webhooks, WebhookPort: port, Errs: cmd.ErrOrStderr()}, args)
 				var exit *exec.ExitError
 				if errors.As(err, &exit) {
-					return &command.ExitError{Status: dev.ExitStatus(exit)}
+					return &command.ExitError{Status: children.ExitStatus(exit)}
 				}
 				return err
 			}
