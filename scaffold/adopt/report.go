@@ -285,7 +285,7 @@ func standardFlags() []string {
 	return []string{
 		"kubeconfig", "metrics-bind-address", "metrics-secure", "metrics-cert-path", "metrics-cert-name", "metrics-cert-key",
 		"webhook-port", "webhook-cert-path", "webhook-cert-name", "webhook-cert-key", "webhook-drain", "enable-http2", "tls-min-version", "tls-cipher-suites",
-		"health-probe-bind-address", "pprof-bind-address", "leader-elect", "leader-election-namespace", "leader-election-id",
+		"health-probe-bind-address", "pprof-bind-address", "record-dir", "leader-elect", "leader-election-namespace", "leader-election-id",
 		"zap-devel", "zap-encoder", "zap-log-level", "zap-stacktrace-level", "zap-time-encoding",
 	}
 }
