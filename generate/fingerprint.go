@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/steer-dev/steer/generate/load"
 )
@@ -81,10 +82,10 @@ func (r *Request) Unchanged() bool {
 	return true
 }
 
-// Remember records that the result is on disk, for [Request.Unchanged]. Failing to
-// write the record costs nothing but time.
+// Remember records that the result is on disk, for [Request.Unchanged], unless something was
+// changed meanwhile. Failing to write the record costs nothing but time.
 func (r *Request) Remember(result *Result) {
-	if r.Cache == "" || result.inputs == nil || r.has("schemapatch") { // whose manifests are not tracked
+	if r.Cache == "" || result.inputs == nil || result.outdated() || r.has("schemapatch") { // whose manifests are not tracked
 		return
 	}
 	now := record{Environment: r.environment(), Files: map[string]string{}, Dirs: map[string]string{}}
@@ -103,6 +104,11 @@ func (r *Request) Remember(result *Result) {
 	if text, err := json.Marshal(now); err == nil {
 		keep(r.recordFile(), text)
 	}
+}
+
+// writesInto reports whether a folder is to have an output, in itself or below.
+func (r *Result) writesInto(dir string) bool {
+	return slices.ContainsFunc(r.Files, func(f File) bool { return strings.HasPrefix(f.Path, dir+string(filepath.Separator)) })
 }
 
 // keep puts a file into the cache, if it can. The file may be empty.
@@ -166,13 +172,52 @@ func dirSum(dir string) string {
 	}
 	sum := sha256.New()
 	for _, entry := range entries {
-		name := entry.Name()
-		generated := strings.HasPrefix(name, "zz_generated.")
-		if entry.IsDir() || name == "go.mod" || strings.HasSuffix(name, ".go") && !generated {
-			fmt.Fprintf(sum, "%q %v ", name, entry.IsDir())
+		if decides(entry) {
+			fmt.Fprintf(sum, "%q %v ", entry.Name(), entry.IsDir())
 		}
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:16])
+}
+
+// decides reports whether an entry of a folder says which packages and files there are.
+func decides(entry os.DirEntry) bool {
+	name := entry.Name()
+	return entry.IsDir() || name == "go.mod" || strings.HasSuffix(name, ".go") && !strings.HasPrefix(name, "zz_generated.")
+}
+
+// clockTick is how far the times of files may be behind the clock.
+const clockTick = 10 * time.Millisecond
+
+// outdated reports whether what was read may be another now: a file was written or made since
+// the run began, or is gone. What is on disk then says nothing about what was read.
+func (r *Result) outdated() bool {
+	newer := func(path string) bool {
+		info, err := os.Stat(path)
+		if err != nil {
+			return strings.HasSuffix(path, ".go")
+		}
+		return info.ModTime().After(r.began.Add(-clockTick))
+	}
+	if slices.ContainsFunc(r.inputs, newer) {
+		return true
+	}
+	for _, dir := range r.dirs {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return true
+		}
+		for _, entry := range entries {
+			path := filepath.Join(dir, entry.Name())
+			if !decides(entry) || strings.HasPrefix(entry.Name(), ".") {
+				continue
+			}
+			// Outputs make folders, and change the times of those that were read.
+			if _, read := slices.BinarySearch(r.dirs, path); !read && !r.writesInto(path) && newer(path) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func fileSum(path string) string {

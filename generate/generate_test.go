@@ -7,11 +7,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
@@ -66,7 +68,20 @@ func project(t *testing.T, archive string) string {
 			t.Fatal(err)
 		}
 	}
+	age(t, dir)
 	return dir
+}
+
+// age has everything in a folder be a minute old.
+func age(t *testing.T, dir string) {
+	t.Helper()
+	old := time.Now().Add(-time.Minute)
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		return errors.Join(err, os.Chtimes(path, old, old))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 const small = `
@@ -324,6 +339,49 @@ func TestARunIsSkippedUntilAnyInputChanges(t *testing.T) {
 			}
 			if change(t, dir, remembering(t, dir)).Unchanged() {
 				t.Error("a run would be skipped")
+			}
+		})
+	}
+}
+
+// Another program changes the sources while this one has read them and has not finished.
+func TestARunIsNotSkippedForWhatItHasNotRead(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(t *testing.T, dir string){
+		"a source file": func(t *testing.T, dir string) { edit(t, filepath.Join(dir, "api/v1/types.go"), "// changed\n") },
+		"a new file":    func(t *testing.T, dir string) { edit(t, filepath.Join(dir, "api/v1/more.go"), "package v1\n") },
+		"a new package": func(t *testing.T, dir string) { edit(t, filepath.Join(dir, "api/v2/more.go"), "package v2\n") },
+		"go.mod":        func(t *testing.T, dir string) { edit(t, filepath.Join(dir, "go.mod"), "// changed\n") },
+		"a file that is gone": func(t *testing.T, dir string) {
+			if err := os.Remove(filepath.Join(dir, "api/v1/types.go")); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := project(t, small)
+			r := remembering(t, dir)
+			result, err := generate.Run(t.Context(), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			change(t, dir)
+			changes, err := result.Changes()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := generate.Apply(changes); err != nil {
+				t.Fatal(err)
+			}
+			r.Remember(result)
+			if remembering(t, dir).Unchanged() {
+				t.Error("the next run would be skipped")
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if err := result.Wait(ctx, time.Hour); err != nil {
+				t.Error("the change is not noticed: ", err)
 			}
 		})
 	}

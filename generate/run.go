@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/steer-dev/steer/generate/load"
 	"github.com/steer-dev/steer/generate/markers"
@@ -33,6 +34,7 @@ type Result struct {
 	// What was read, for deciding whether a later run would find anything new;
 	// empty if that is not known.
 	dirs, inputs []string
+	began        time.Time // when reading began
 }
 
 // leftover is a file that an earlier run may have left.
@@ -76,12 +78,14 @@ func Run(ctx context.Context, r *Request) (*Result, error) {
 		return nil, err
 	}
 	build := load.Build{Dir: r.Dir, Tags: r.Tags}
+	began := time.Now()
 	if r.Loader != "go" {
 		resolver, err := load.NewFast(build)
 		if err == nil {
 			var result *Result
 			if result, err = r.run(ctx, resolver); result != nil {
 				result.note(resolver, r)
+				result.began = began
 				return result, err
 			}
 		}

@@ -15,13 +15,16 @@ import (
 // what it looked at.
 var ErrNotWatchable = errors.New("generate: changes cannot be watched with this loader")
 
-// Wait blocks until something that the run read changes, or the context ends. It
-// looks at the times and sizes of files, a few hundred per second at most.
+// Wait blocks until something that the run read changes, also while it ran, or the context
+// ends. It looks at the times and sizes of files, a few hundred per second at most.
 func (r *Result) Wait(ctx context.Context, every time.Duration) error {
 	if r.inputs == nil {
 		return ErrNotWatchable
 	}
 	before := r.stamp()
+	if r.outdated() {
+		return nil
+	}
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
