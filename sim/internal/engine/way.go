@@ -4,14 +4,13 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"time"
 
+	"github.com/steer-dev/steer/sim/internal/gate"
 	"github.com/steer-dev/steer/sim/internal/plan"
 )
 
@@ -93,14 +92,9 @@ func (w *way) send(r *http.Request) (*http.Response, error) {
 		defer w.engine.observe(r.Context(), w.actor)
 		return w.next.RoundTrip(r)
 	}
-	var body []byte
-	if r.Body != nil {
-		var err error
-		if body, err = io.ReadAll(r.Body); err != nil {
-			return nil, err
-		}
-		_ = r.Body.Close()
-		r.Body = io.NopCloser(bytes.NewReader(body))
+	body, r, err := gate.BodyOf(r)
+	if err != nil {
+		return nil, err
 	}
 	return w.write(r, t, body)
 }
@@ -134,12 +128,10 @@ func (w *way) write(r *http.Request, t target, body []byte) (*http.Response, err
 		e.note(w.start, at)
 		return nil, err
 	}
-	answer, err := io.ReadAll(resp.Body)
-	_ = resp.Body.Close()
+	answer, err := gate.AnswerOf(resp)
 	if err != nil {
 		return nil, err
 	}
-	resp.Body = io.NopCloser(bytes.NewReader(answer))
 	at.Effective, at.Status = e.env.Revision() != before, resp.StatusCode
 	e.mu.Lock()
 	e.namer.done(t, body, answer)

@@ -84,7 +84,7 @@ type exploration struct {
 // nothing.
 func Run(ctx context.Context, o Options) (Result, error) {
 	x := &exploration{Options: o, known: map[string]bool{}}
-	x.pool = &pool{test: o.Test, size: min(max(runtime.GOMAXPROCS(0), 1), 4), usual: worker.Request{Stuck: o.Stuck, Limits: o.Limits}}
+	x.pool = &pool{test: o.Test, size: min(runtime.GOMAXPROCS(0), 4), usual: worker.Request{Stuck: o.Stuck, Limits: o.Limits}}
 	defer x.pool.close()
 	err := x.references(ctx)
 	if err != nil || len(x.result.Failures) > 0 || x.result.Reference.Skipped {
@@ -213,7 +213,7 @@ func usable(a worker.Answer) error {
 func (x *exploration) explore(ctx context.Context, plans []plan.Plan) error {
 	failed := map[int]worker.Answer{}
 	var missed []int
-	made, cut, err := x.pool.each(ctx, plans, func(i int, a worker.Answer) bool {
+	made, cut, err := x.pool.each(ctx, plans, func(i int, a worker.Answer) {
 		switch {
 		case !gone(plans[i], a):
 		case i < len(x.First):
@@ -224,7 +224,6 @@ func (x *exploration) explore(ctx context.Context, plans []plan.Plan) error {
 		if verdict, _ := x.findings(a); verdict != "" {
 			failed[i] = a
 		}
-		return true
 	})
 	x.result.Runs += made
 	x.result.Ran = made

@@ -63,16 +63,16 @@ func (p *pool) run(ctx context.Context, what plan.Plan, fresh, log bool) (worker
 }
 
 // each makes runs of plans and hands each answer on, in any order, one at a time. It stops
-// early when handle returns false or ctx ends, and returns how many it has made, and which
-// were cut off. The error is that of a process.
-func (p *pool) each(ctx context.Context, plans []plan.Plan, handle func(i int, a worker.Answer) bool) (made int, cut []int, err error) {
+// early when ctx ends, and returns how many it has made, and which were cut off. The error is
+// that of a process.
+func (p *pool) each(ctx context.Context, plans []plan.Plan, handle func(i int, a worker.Answer)) (made int, cut []int, err error) {
 	var mu sync.Mutex
 	var running sync.WaitGroup
-	next, over := 0, false
+	next := 0
 	take := func() (int, bool) {
 		mu.Lock()
 		defer mu.Unlock()
-		if over || next == len(plans) || ctx.Err() != nil {
+		if err != nil || next == len(plans) || ctx.Err() != nil {
 			return 0, false
 		}
 		next++
@@ -89,12 +89,12 @@ func (p *pool) each(ctx context.Context, plans []plan.Plan, handle func(i int, a
 				mu.Lock()
 				switch {
 				case failed != nil && ctx.Err() == nil:
-					err, over = failed, true
+					err = failed
 				case failed != nil:
 					cut = append(cut, i)
 				default:
 					made++
-					over = !handle(i, a) || over
+					handle(i, a)
 				}
 				mu.Unlock()
 			}

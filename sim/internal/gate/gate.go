@@ -331,17 +331,37 @@ type transport struct {
 	next  http.RoundTripper
 }
 
+// BodyOf reads the body of a request whole, and returns it with a request that has it.
+func BodyOf(r *http.Request) ([]byte, *http.Request, error) {
+	if r.Body == nil {
+		return nil, r, nil
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, r, err
+	}
+	_ = r.Body.Close()
+	r = r.Clone(r.Context())
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return body, r, nil
+}
+
+// AnswerOf reads the body of an answer whole, and puts it back.
+func AnswerOf(resp *http.Response) ([]byte, error) {
+	answer, err := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(answer))
+	return answer, nil
+}
+
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	var body []byte
-	if r.Body != nil {
-		var err error
-		if body, err = io.ReadAll(r.Body); err != nil {
-			return nil, err
-		}
-		_ = r.Body.Close()
-		r = r.Clone(r.Context())
-		r.Body = io.NopCloser(bytes.NewReader(body))
+	body, r, err := BodyOf(r)
+	if err != nil {
+		return nil, err
 	}
 	what := fmt.Sprintf("%s: %s %s", t.actor, r.Method, r.URL.RequestURI())
 	if err := t.gate.pass(r.Context(), what+digest(body)); err != nil {
@@ -361,12 +381,10 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		resp.Body = &stream{ReadCloser: resp.Body, ctx: r.Context(), gate: t.gate, what: what}
 		return resp, nil
 	}
-	answer, err := io.ReadAll(resp.Body)
-	_ = resp.Body.Close()
+	answer, err := AnswerOf(resp)
 	if err != nil {
 		return nil, err
 	}
-	resp.Body = io.NopCloser(bytes.NewReader(answer))
 	if err := t.gate.pass(r.Context(), fmt.Sprintf("%s -> %d%s", what, resp.StatusCode, digest(answer))); err != nil {
 		return nil, err
 	}
