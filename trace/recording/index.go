@@ -7,8 +7,10 @@ import (
 	"cmp"
 	"encoding/binary"
 	"hash/crc32"
+	"hash/fnv"
 	"iter"
 	"slices"
+	"sort"
 
 	"github.com/steer-dev/steer/trace"
 )
@@ -59,8 +61,9 @@ func objects(record *trace.Record) iter.Seq[trace.Object] {
 	}
 }
 
-// about reports whether a record is found by an object.
-func about(record *trace.Record, object trace.Object) bool {
+// About reports whether a record is about an object: it reconciled the object, was caused by
+// it, or wrote it.
+func About(record *trace.Record, object trace.Object) bool {
 	for o := range objects(record) {
 		if o == object {
 			return true
@@ -69,16 +72,13 @@ func about(record *trace.Record, object trace.Object) bool {
 	return false
 }
 
-// hashOf is FNV-1a of the parts of a name.
+// hashOf is FNV-1a of the parts of a name, each ended by a zero.
 func hashOf(o trace.Object) uint32 {
-	h := uint32(2166136261)
+	h := fnv.New32a()
 	for _, part := range [...]string{o.Group, o.Kind, o.Namespace, o.Name} {
-		for i := range len(part) {
-			h = (h ^ uint32(part[i])) * 16777619
-		}
-		h *= 16777619 // the end of a part
+		_, _ = h.Write(append([]byte(part), 0)) // it never fails
 	}
-	return h
+	return h.Sum32()
 }
 
 // encode returns the file for a segment of a size.
@@ -113,17 +113,9 @@ func lookUp(file []byte, size int64, object trace.Object) ([]int64, bool) {
 		return entry{binary.LittleEndian.Uint32(b[i*entrySize:]), binary.LittleEndian.Uint32(b[i*entrySize+4:])}
 	}
 	n := len(b) / entrySize
-	low, high := 0, n
-	for low < high {
-		if middle := (low + high) / 2; at(middle).hash < want {
-			low = middle + 1
-		} else {
-			high = middle
-		}
-	}
 	var offsets []int64
-	for ; low < n && at(low).hash == want; low++ {
-		offsets = append(offsets, int64(at(low).offset))
+	for i := sort.Search(n, func(i int) bool { return at(i).hash >= want }); i < n && at(i).hash == want; i++ {
+		offsets = append(offsets, int64(at(i).offset))
 	}
 	return offsets, true
 }

@@ -46,8 +46,7 @@ func (r *Reader) Records() iter.Seq2[trace.Record, error] {
 	})
 }
 
-// Of yields the records about an object: those that reconciled it, that it caused, or that
-// wrote it. Errors are as for Records.
+// Of yields the records about an object, as [About] says. Errors are as for Records.
 func (r *Reader) Of(object trace.Object) iter.Seq2[trace.Record, error] {
 	return r.each(func(name string, yield func(trace.Record, error) bool) bool {
 		offsets, ok := r.lookUp(name, object)
@@ -108,7 +107,7 @@ func (r *Reader) scan(name string, object *trace.Object, yield func(trace.Record
 			return yield(trace.Record{}, err)
 		case !ok:
 			return true
-		case object != nil && !about(&record, *object):
+		case object != nil && !About(&record, *object):
 		case !yield(record, nil):
 			return false
 		}
@@ -156,7 +155,7 @@ func (r *Reader) at(name string, offsets []int64, object trace.Object, yield fun
 		if err != nil {
 			return yield(trace.Record{}, err)
 		}
-		if about(&record, object) && !yield(record, nil) {
+		if About(&record, object) && !yield(record, nil) {
 			return false
 		}
 	}

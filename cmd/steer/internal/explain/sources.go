@@ -285,9 +285,9 @@ func (r *records) find(object trace.Object) (found []trace.Record) {
 			found = append(found, record)
 		}
 	}
-	for _, record := range r.all {
-		if record.Object == object || slices.ContainsFunc(record.Writes, func(a trace.Access) bool { return a.Object == object }) {
-			found = append(found, record)
+	for i := range r.all {
+		if recording.About(&r.all[i], object) {
+			found = append(found, r.all[i])
 		}
 	}
 	return found
