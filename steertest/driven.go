@@ -153,15 +153,13 @@ func (d *drivenEnv) Restart(n int) error {
 }
 
 // Reconciles implements driven.Env.
-func (d *drivenEnv) Reconciles(n int) (last []string) {
+func (d *drivenEnv) Reconciles(n int) []string {
 	now := d.running.Load()
 	if now == nil {
 		return nil
 	}
-	for r := range now.manager.Recorder().Records() {
-		last = append(last, r.String())
-	}
-	return last[max(len(last)-n, 0):]
+	all := now.reconciles()
+	return all[max(len(all)-n, 0):]
 }
 
 // Settled implements driven.Env.

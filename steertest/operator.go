@@ -26,6 +26,14 @@ type incarnation struct {
 	ended   chan struct{}
 }
 
+// reconciles are all that the flight recorder has, in words.
+func (i *incarnation) reconciles() (all []string) {
+	for r := range i.manager.Recorder().Records() {
+		all = append(all, r.String())
+	}
+	return all
+}
+
 // Manager runs the operator under test; nil while none runs. Each start makes another one.
 func (e *Env) Manager() *manager.Manager {
 	if now := e.running.Load(); now != nil {
@@ -163,10 +171,7 @@ func (e *Env) fail(err error, advice string) {
 // that failed.
 func (e *Env) reconciles() {
 	const most = 20
-	var last []string
-	for r := range e.last.Load().manager.Recorder().Records() {
-		last = append(last, r.String())
-	}
+	last := e.last.Load().reconciles()
 	switch {
 	case len(last) == 0:
 		e.Log("the operator has reconciled nothing since its start")
