@@ -10,6 +10,7 @@
 package chain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -217,7 +218,7 @@ func (f *Facts) written(object trace.Object, revision int64) Version {
 	if note != nil {
 		v.Time, v.Manager, v.User, v.UserAgent, v.AuditID = note.Time, note.FieldManager, note.User, note.UserAgent, note.AuditID
 	} else {
-		v.Missing = append(v.Missing, "the user: "+orElse(f.NoNotes, "the server has no note of this revision"))
+		v.Missing = append(v.Missing, "the user: "+cmp.Or(f.NoNotes, "the server has no note of this revision"))
 	}
 	for _, record := range f.Records(object) {
 		for _, w := range record.Writes {
@@ -228,7 +229,7 @@ func (f *Facts) written(object trace.Object, revision int64) Version {
 			if record.Object != (trace.Object{}) {
 				about = record.Object.String()
 			}
-			v.Reconcile = &Reconcile{record.ID, record.Controller, orElse(about, record.Request), &record}
+			v.Reconcile = &Reconcile{record.ID, record.Controller, cmp.Or(about, record.Request), &record}
 			if v.Time.IsZero() {
 				v.Time = record.Began
 			}
@@ -241,7 +242,7 @@ func (f *Facts) written(object trace.Object, revision int64) Version {
 		}
 	}
 	if id := new(trace.ID); note != nil && id.UnmarshalText([]byte(note.AuditID)) == nil {
-		v.Missing = append(v.Missing, "the record of reconcile "+note.AuditID+", which the request said it is of: "+orElse(f.NoRecords, "none of the records at hand is of it"))
+		v.Missing = append(v.Missing, "the record of reconcile "+note.AuditID+", which the request said it is of: "+cmp.Or(f.NoRecords, "none of the records at hand is of it"))
 	}
 	return v
 }
@@ -308,11 +309,4 @@ func (v *Version) manage(now, before map[string]any) {
 	if text, ok := fresh[0]["time"].(string); ok && v.Time.IsZero() {
 		v.Time, _ = time.Parse(time.RFC3339, text)
 	}
-}
-
-func orElse(text, other string) string {
-	if text == "" {
-		return other
-	}
-	return text
 }

@@ -171,7 +171,7 @@ func owners(object map[string]any) (uids []string) {
 func (t *Tree) String() string {
 	var b strings.Builder
 	if n := t.Blocking; n != nil {
-		fmt.Fprintf(&b, "%s is not ready: %s\n", Plain(n.Object), orElse(PlainWhole(strings.TrimPrefix(n.Reason+": "+n.Message, ": ")), "it does not say why"))
+		fmt.Fprintf(&b, "%s is not ready: %s\n", Plain(n.Object), cmp.Or(PlainWhole(strings.TrimPrefix(n.Reason+": "+n.Message, ": ")), "it does not say why"))
 		if n.Last != "" {
 			fmt.Fprintf(&b, "  last reconcile %s\n", PlainWhole(n.Last))
 		}

@@ -4,6 +4,7 @@
 package chain
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -196,7 +197,7 @@ func (a *Answer) String() string {
 }
 
 func (s *Step) tell(b *strings.Builder, indent string) {
-	what := orElse(s.Change, "written")
+	what := cmp.Or(s.Change, "written")
 	fmt.Fprintf(b, "%s%s at %s", indent, what, Plain(s.Revision))
 	if len(s.Fields) > 0 {
 		b.WriteString(" (" + Plain(s.paths()) + ")")
@@ -255,8 +256,8 @@ func (h *History) Text(values bool) string {
 		if v.Reconcile != nil {
 			reconcile = v.Reconcile.ID.String() + " " + v.Reconcile.Controller
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", Plain(v.Revision), at, orElse(v.Change, "-"),
-			orElse(Plain(v.Manager), "-"), orElse(Plain(v.User), "-"), Plain(reconcile), orElse(Plain(v.paths()), "-"))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", Plain(v.Revision), at, cmp.Or(v.Change, "-"),
+			cmp.Or(Plain(v.Manager), "-"), cmp.Or(Plain(v.User), "-"), Plain(reconcile), cmp.Or(Plain(v.paths()), "-"))
 		if !values {
 			continue
 		}
