@@ -4,9 +4,11 @@
 package apply_test
 
 import (
+	"sync"
 	"testing"
 
 	"golang.org/x/tools/txtar"
+	"k8s.io/kube-openapi/pkg/schemaconv"
 
 	"github.com/steer-dev/steer/generate/apply"
 	"github.com/steer-dev/steer/generate/internal/generatetest"
@@ -79,5 +81,38 @@ type Plain struct{ A string }
 				}
 			}
 		})
+	}
+}
+
+// A control plane of the same process searches in the types that all schemas share.
+func TestGeneratingGoesOnBesideAControlPlane(t *testing.T) {
+	t.Parallel()
+	p := generatetest.Load(t, &txtar.Archive{Files: []txtar.File{{Name: "api/v1/types.go", Data: []byte(`// +kubebuilder:ac:generate=true
+// +groupName=example.com
+package v1
+
+// Thing is a kind.
+// +kubebuilder:resource
+type Thing struct{ A string ` + "`json:\"a\"`" + ` }
+`)}}}, apply.Markers())
+	g := &apply.Generator{}
+	g.Need(p)
+	if err := p.Check(true); err != nil {
+		t.Fatal(err)
+	}
+	shared, err := schemaconv.ToSchemaFromOpenAPI(nil, false)
+	if err != nil || len(shared.Types) == 0 {
+		t.Fatalf("%d types, %v", len(shared.Types), err)
+	}
+	var searching sync.WaitGroup
+	defer searching.Wait()
+	searching.Go(func() {
+		for _, def := range shared.Types {
+			def.Map.FindField("a") // makes an index of fields at the first search
+		}
+	})
+	outputs, err := g.Generate(p)
+	if err != nil || len(outputs) == 0 || len(p.Problems()) > 0 {
+		t.Fatalf("%d outputs, %v, %v", len(outputs), err, p.Problems())
 	}
 }

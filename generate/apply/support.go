@@ -7,12 +7,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	openapi "github.com/google/gnostic-models/openapiv2"
 	"go.yaml.in/yaml/v2"
 	"k8s.io/kube-openapi/pkg/schemaconv"
 	"k8s.io/kube-openapi/pkg/util/proto"
+	merge "sigs.k8s.io/structured-merge-diff/v6/schema"
 
 	"github.com/steer-dev/steer/generate/crd"
 	"github.com/steer-dev/steer/generate/load"
@@ -110,12 +112,43 @@ func (t *target) schema() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	schema, err := schemaconv.ToSchema(models)
+	made, err := schemaconv.ToSchema(models)
 	if err != nil {
 		return "", err
 	}
-	text, err := yaml.Marshal(schema)
+	text, err := yaml.Marshal(ownMaps(made))
 	return string(text), err
+}
+
+// ownMaps copies a schema with all its maps. Untyped values share one map in the whole
+// process, in which a control plane of this process keeps an index of fields, made at its first
+// search; yaml copies maps whole, that index included, without its lock.
+func ownMaps(of *merge.Schema) *merge.Schema {
+	var out merge.Schema
+	for _, def := range of.Types {
+		def.Atom = ownMap(def.Atom)
+		out.Types = append(out.Types, def)
+	}
+	return &out
+}
+
+func ownMap(of merge.Atom) merge.Atom {
+	if of.List != nil {
+		list := *of.List
+		list.ElementType.Inlined = ownMap(list.ElementType.Inlined)
+		of.List = &list
+	}
+	if of.Map != nil {
+		var own merge.Map
+		of.Map.CopyInto(&own)
+		own.ElementType.Inlined = ownMap(own.ElementType.Inlined)
+		own.Fields = slices.Clone(own.Fields)
+		for i := range own.Fields {
+			own.Fields[i].Type.Inlined = ownMap(own.Fields[i].Type.Inlined)
+		}
+		of.Map = &own
+	}
+	return of
 }
 
 // collect adds the definitions that a value refers to.
