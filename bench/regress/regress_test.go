@@ -31,7 +31,8 @@ ok  	x	1s
 
 func TestEveryDifferenceIsNamed(t *testing.T) {
 	t.Parallel()
-	figures := map[string]regress.Figure{"a": {Allocs: 1, Bytes: 2, Time: 3}, "b": {Allocs: 1, Bytes: 2, Time: 3}}
+	figures := map[string]regress.Figure{"a": {Allocs: 1, Bytes: 2, Time: 3}, "b": {Allocs: 1, Bytes: 2, Time: 3},
+		"near": {Allocs: 1000, Bytes: 1000, Near: 0.01, Time: 3}, "large": {Allocs: 9, Bytes: 40_000, Time: 3}}
 	before := &regress.Record{Go: "go1", Figures: figures}
 	for name, test := range map[string]struct {
 		change func(*regress.Record)
@@ -41,6 +42,10 @@ func TestEveryDifferenceIsNamed(t *testing.T) {
 		"an allocation": {func(r *regress.Record) { r.Figures["a"] = regress.Figure{Allocs: 2, Bytes: 2, Time: 3} }, "2 allocations, recorded were 1"},
 		"one less":      {func(r *regress.Record) { r.Figures["a"] = regress.Figure{Allocs: 0, Bytes: 2, Time: 3} }, "0 allocations, recorded were 1"},
 		"rounding":      {func(r *regress.Record) { r.Figures["a"] = regress.Figure{Allocs: 1, Bytes: 1, Time: 3} }, ""},
+		"near":          {func(r *regress.Record) { r.Figures["near"] = regress.Figure{Allocs: 1009, Bytes: 991, Time: 3} }, ""},
+		"not near":      {func(r *regress.Record) { r.Figures["near"] = regress.Figure{Allocs: 1011, Bytes: 1000, Time: 3} }, "1011 allocations, recorded were 1000"},
+		"some of many":  {func(r *regress.Record) { r.Figures["large"] = regress.Figure{Allocs: 9, Bytes: 40_010, Time: 3} }, ""},
+		"more of many":  {func(r *regress.Record) { r.Figures["large"] = regress.Figure{Allocs: 9, Bytes: 40_011, Time: 3} }, "40011 bytes, recorded were 40000"},
 		"two bytes":     {func(r *regress.Record) { r.Figures["a"] = regress.Figure{Allocs: 1, Bytes: 4, Time: 3} }, "4 bytes, recorded were 2"},
 		"time in slack": {func(r *regress.Record) { r.Figures["a"] = regress.Figure{Allocs: 1, Bytes: 2, Time: 5.9} }, ""},
 		"time":          {func(r *regress.Record) { r.Figures["a"] = regress.Figure{Allocs: 1, Bytes: 2, Time: 6.1} }, "more than 2.0 times slower"},
