@@ -33,7 +33,7 @@ var arrows = map[string][]string{
 	"internal":   {},
 
 	"generate":  {"crdvalidation"},
-	"scaffold":  {"generate"},
+	"scaffold":  {"generate", "internal"},
 	"steertest": {".", "controlplane", "manager", "client"},
 	"sim":       {"steertest", "controlplane", "manager"},
 	"dashboard": {"manager", "trace"},

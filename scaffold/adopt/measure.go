@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/steer-dev/steer/internal/children"
 )
 
 // Times are how long targets of a Makefile take.
@@ -99,13 +101,14 @@ func measure(ctx context.Context, dir, target string, adopted bool, progress fun
 			when = "after"
 		}
 		progress(fmt.Sprintf("%s: make %s, %s", what, target, when))
-		cmd := exec.CommandContext(ctx, "make", target)
-		cmd.Dir = dir
+		var out bytes.Buffer
+		cmd := exec.Command("make", target)
+		cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, &out
 		// Results of tests that are kept would take the place of the suite.
 		cmd.Env = append(os.Environ(), "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -count=1"))
 		start := time.Now()
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return 0, fmt.Errorf("make %s, %s: %w: %s", target, when, err, lastLines(out))
+		if err := children.Run(ctx, cmd); err != nil {
+			return 0, fmt.Errorf("make %s, %s: %w: %s", target, when, err, lastLines(out.Bytes()))
 		}
 		took = time.Since(start)
 	}

@@ -4,20 +4,18 @@
 package etcd_test
 
 import (
-	"bufio"
+	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/steer-dev/steer/internal/children"
 	"github.com/steer-dev/steer/storage"
 	"github.com/steer-dev/steer/storage/etcd"
 	"github.com/steer-dev/steer/storage/storagetest"
@@ -27,8 +25,7 @@ import (
 type member struct {
 	binary, dir string
 	flags       []string
-	guard       *exec.Cmd // ends the process with the test
-	input       io.Closer
+	child       *children.Child
 	process     *os.Process
 }
 
@@ -60,43 +57,56 @@ func newMember(dir string, flags ...string) (*member, error) {
 // start starts the process, again after kill. Its sockets are files, because ports may be
 // taken.
 func (m *member) start() error {
-	args := append([]string{
-		"-c", `"$0" "$@" >>log 2>&1 & echo $!; cat >/dev/null; kill -9 $!`, m.binary, "--data-dir=data",
+	log, err := os.OpenFile(filepath.Join(m.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }() // the process has it
+	cmd := exec.Command(m.binary, append([]string{
+		"--data-dir=data",
 		"--listen-client-urls=unix://localhost:1", "--advertise-client-urls=unix://localhost:1",
 		"--listen-peer-urls=unix://localhost:2", "--initial-advertise-peer-urls=unix://localhost:2",
 		"--initial-cluster=default=unix://localhost:2", "--log-level=error", "--max-request-bytes=33554432",
-	}, m.flags...)
-	m.guard = exec.Command("sh", args...)
-	m.guard.Dir = m.dir
-	input, err := m.guard.StdinPipe()
-	if err != nil {
+	}, m.flags...)...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = m.dir, log, log
+	if m.child, err = children.Start(cmd); err != nil {
 		return err
 	}
-	output, err := m.guard.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := m.guard.Start(); err != nil {
-		return err
-	}
-	m.input = input
-	line, err := bufio.NewReader(output).ReadString('\n')
-	if err != nil {
-		return err
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(line))
-	if err != nil {
-		return err
-	}
-	m.process, err = os.FindProcess(pid)
-	return err
+	m.process = cmd.Process
+	return nil
 }
 
 // kill ends the process as kill -9 does.
 func (m *member) kill() {
-	_ = m.process.Signal(syscall.SIGCONT)
-	_ = m.input.Close()
-	_ = m.guard.Wait()
+	m.child.Kill()
+	_ = m.child.Wait() // it was killed
+}
+
+// pause stops the process, and returns when it has stopped: kill(2) returns before, and what
+// etcd is sent meanwhile it may still answer.
+func (m *member) pause(t *testing.T) {
+	t.Helper()
+	if err := m.process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	var status syscall.WaitStatus
+	for {
+		_, err := syscall.Wait4(m.process.Pid, &status, syscall.WUNTRACED, nil)
+		if err == nil && status.Stopped() {
+			return
+		}
+		if !errors.Is(err, syscall.EINTR) {
+			t.Fatalf("etcd has not stopped: status %v, %v", status, err)
+		}
+	}
+}
+
+// resume lets a paused process go on.
+func (m *member) resume(t *testing.T) {
+	t.Helper()
+	if err := m.process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (m *member) endpoint() string { return "unix://" + filepath.Join(m.dir, "localhost:1") }

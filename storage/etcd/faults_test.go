@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -277,9 +276,7 @@ func TestStoreRefusesReadsWhileEtcdIsPaused(t *testing.T) {
 	m := ownMember(t)
 	s := lead(t, m.options())
 	mustPut(t, s, "n", "1")
-	if err := m.process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	m.pause(t)
 	if err := s.Sync(t.Context(), 0); err == nil {
 		t.Error("a consistent read succeeds")
 	}
@@ -295,9 +292,7 @@ func TestStoreRefusesReadsWhileEtcdIsPaused(t *testing.T) {
 		}
 		return nil
 	})
-	if err := m.process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	m.resume(t)
 	eventually(t, func(ctx context.Context) error { return errors.Join(s.Sync(ctx, 0), s.Health()) })
 	putLeading(t, s, "n", "2")
 }

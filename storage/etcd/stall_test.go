@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/steer-dev/steer/storage"
@@ -45,17 +44,13 @@ func TestCommitEndsWhileEtcdIsPaused(t *testing.T) {
 	m := ownMember(t, "--unsafe-no-fsync")
 	s := lead(t, m.options().WithoutKeepAlive())
 	mustPut(t, s, "n", "1")
-	if err := m.process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	m.pause(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if _, err := s.Commit(ctx, put("n", "2")); err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "whether it was made is unknown") {
 		t.Errorf("got error %v", err)
 	}
-	if err := m.process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	m.resume(t)
 	putLeading(t, s, "n", "3")
 }
 

@@ -11,10 +11,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"syscall"
 	"time"
 
 	"github.com/steer-dev/steer/cmd/steer/internal/command"
+	"github.com/steer-dev/steer/internal/children"
 )
 
 // siblingStop is how long the program may take to stop, beside the delay that it is given.
@@ -27,11 +27,23 @@ func runSibling(ctx context.Context, args []string, delay time.Duration) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, path, args...) //nolint:gosec // a program of ours, with the arguments of the user
+	cmd := exec.Command(path, args...) //nolint:gosec // a program of ours, with the arguments of the user
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = siblingStop + delay
-	err = cmd.Run()
+	child, err := children.Start(cmd)
+	if err != nil {
+		return fmt.Errorf("run %s: %w", path, err)
+	}
+	// The console tells both processes to stop; this one ends one that does not.
+	ended := make(chan struct{})
+	defer context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(siblingStop + delay):
+			child.Kill()
+		case <-ended:
+		}
+	})()
+	err = child.Wait()
+	close(ended)
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit) && exit.Exited():

@@ -21,9 +21,9 @@ import (
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/manifest"
-	"github.com/steer-dev/steer/cmd/steer/internal/children"
 	"github.com/steer-dev/steer/controlplane"
 	"github.com/steer-dev/steer/controlplane/webhookclient"
+	"github.com/steer-dev/steer/internal/children"
 )
 
 // CommandOptions are those of [Command].

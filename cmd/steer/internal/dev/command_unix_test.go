@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/steer-dev/steer/cmd/steer/internal/children"
+	"github.com/steer-dev/steer/internal/children"
 )
 
 func TestCommandRunsAgainstAControlPlane(t *testing.T) {

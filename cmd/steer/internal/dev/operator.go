@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/steer-dev/steer/cmd/steer/internal/children"
+	"github.com/steer-dev/steer/internal/children"
 	"github.com/steer-dev/steer/scaffold/project"
 )
 

@@ -16,11 +16,11 @@ import (
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/manifest"
-	"github.com/steer-dev/steer/cmd/steer/internal/children"
 	"github.com/steer-dev/steer/cmd/steer/internal/feed"
 	"github.com/steer-dev/steer/cmd/steer/internal/rights"
 	"github.com/steer-dev/steer/cmd/steer/internal/screen"
 	"github.com/steer-dev/steer/generate"
+	"github.com/steer-dev/steer/internal/children"
 	"github.com/steer-dev/steer/scaffold/project"
 	"github.com/steer-dev/steer/trace"
 )

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/steer-dev/steer/client"
-	"github.com/steer-dev/steer/cmd/steer/internal/children"
+	"github.com/steer-dev/steer/internal/children"
 	"github.com/steer-dev/steer/scaffold/project"
 )
 

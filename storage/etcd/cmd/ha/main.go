@@ -27,6 +27,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/steer-dev/steer/internal/children"
 	"github.com/steer-dev/steer/storage/etcd/internal/cluster"
 	"github.com/steer-dev/steer/storage/etcd/internal/traffic"
 )
@@ -171,7 +172,7 @@ func rolling(ctx context.Context, c *cluster.Cluster, t *traffic.Run, program st
 // work is what goes on while processes are restarted.
 type work struct {
 	traffic  *traffic.Run
-	operator *exec.Cmd // nil: there is none
+	operator *children.Child // nil: there is none
 	env      []string
 	log      string
 
@@ -251,20 +252,29 @@ func (w *work) operate(ctx context.Context, f flags) error {
 	if err != nil {
 		return err
 	}
-	w.operator = exec.CommandContext(ctx, f.operator, "--health-probe-bind-address=0", "--metrics-bind-address=0")
-	w.operator.Env, w.operator.Stdout, w.operator.Stderr = w.env, log, log
-	return w.operator.Start()
+	defer func() { _ = log.Close() }() // the operator has it
+	cmd := exec.Command(f.operator, "--health-probe-bind-address=0", "--metrics-bind-address=0")
+	cmd.Env, cmd.Stdout, cmd.Stderr = w.env, log, log
+	w.operator, err = children.Start(cmd)
+	return err
 }
 
 // kubectlRun runs kubectl; the last argument is its input.
 func (w *work) kubectlRun(ctx context.Context, args ...string) error {
 	last := len(args) - 1
-	cmd := exec.CommandContext(ctx, "kubectl", args[:last]...)
-	cmd.Env, cmd.Stdin = w.env, strings.NewReader(args[last])
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("kubectl %s: %w: %s", strings.Join(args[:last], " "), err, out)
+	_, err := w.kubectlOutput(ctx, args[last], args[:last]...)
+	return err
+}
+
+// kubectlOutput runs kubectl with an input and returns what it prints.
+func (w *work) kubectlOutput(ctx context.Context, input string, args ...string) (string, error) {
+	var out, errs bytes.Buffer
+	cmd := exec.Command("kubectl", args...)
+	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = w.env, strings.NewReader(input), &out, &errs
+	if err := children.Run(ctx, cmd); err != nil {
+		return "", fmt.Errorf("kubectl %s: %w: %s%s", strings.Join(args, " "), err, out.Bytes(), errs.Bytes())
 	}
-	return nil
+	return out.String(), nil
 }
 
 // call is kubectlRun where failures are counted.
@@ -287,7 +297,7 @@ func (w *work) end(ctx context.Context) error {
 	var errs []error
 	if w.operator != nil {
 		errs = append(errs, w.settled(ctx))
-		_ = w.operator.Process.Signal(syscall.SIGTERM)
+		w.operator.Signal(syscall.SIGTERM)
 		if err := w.operator.Wait(); err != nil {
 			errs = append(errs, fmt.Errorf("the operator: %w", err))
 		}
@@ -308,10 +318,8 @@ func (w *work) end(ctx context.Context) error {
 func (w *work) settled(ctx context.Context) error {
 	for began := time.Now(); ; {
 		get := func(args ...string) string {
-			cmd := exec.CommandContext(ctx, "kubectl", append([]string{"get"}, args...)...)
-			cmd.Env = w.env
-			out, _ := cmd.Output() // compared below
-			return strings.TrimSpace(string(out))
+			out, _ := w.kubectlOutput(ctx, "", append([]string{"get"}, args...)...) // compared below
+			return strings.TrimSpace(out)
 		}
 		want := get("fleets.example.com/ha", "-o", "jsonpath={.spec.replicas}")
 		pods := get("pods", "-l", "example.com/fleet=ha", "-o", "name")

@@ -339,21 +339,6 @@ func (c *Cluster) Heal(ctx context.Context) error {
 	return nil
 }
 
-// gone reports whether the process has ended.
-func (p *process) gone() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.guard == nil {
-		return true
-	}
-	select {
-	case <-p.ended:
-		return true
-	default:
-		return false
-	}
-}
-
 // Close ends all processes.
 func (c *Cluster) Close() {
 	for _, s := range c.Servers {

@@ -75,7 +75,7 @@ func (m *Member) emptyDisk() error {
 // and leave to trace.
 func (m *Member) SlowDisk(ctx context.Context, delay time.Duration) error {
 	m.mu.Lock()
-	pid := m.id.Pid
+	pid := m.cmd.Process.Pid
 	m.mu.Unlock()
 	m.tracer = exec.CommandContext(ctx, "strace", "-qq", "-f", "-p", strconv.Itoa(pid), "-o", "/dev/null",
 		"-e", "trace=fdatasync,fsync", "-e", fmt.Sprintf("inject=fdatasync,fsync:delay_enter=%d", delay.Microseconds()))

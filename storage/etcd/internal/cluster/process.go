@@ -4,16 +4,14 @@
 package cluster
 
 import (
-	"bufio"
-	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
-	"strconv"
-	"strings"
+	"path/filepath"
 	"sync"
 	"syscall"
+
+	"github.com/steer-dev/steer/internal/children"
 )
 
 // process is a program that ends with this one.
@@ -22,53 +20,34 @@ type process struct {
 	args     []string
 
 	mu    sync.Mutex
-	guard *exec.Cmd // nil: it does not run
-	input io.Closer
-	id    *os.Process
+	cmd   *exec.Cmd // nil: it does not run
 	ended chan struct{}
 }
 
-// start starts the program. A shell beside it kills it when its input is closed, as it is
-// when this program ends.
+// start starts the program, unless it runs.
 func (p *process) start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.guard != nil {
+	if p.cmd != nil {
 		return nil
 	}
-	const script = `"$0" "$@" >>"$LOG" 2>&1 & c=$!; echo $c; (cat >/dev/null; kill -9 $c) & wait $c; echo ended`
-	guard := exec.CommandContext(context.Background(), "sh", append([]string{"-c", "exec 3<&0; " + strings.Replace(script, "cat >", "cat <&3 >", 1)}, p.args...)...)
-	guard.Dir = p.dir
-	guard.Env = append(os.Environ(), "LOG="+p.log)
-	input, err := guard.StdinPipe()
+	log, err := os.OpenFile(filepath.Join(p.dir, p.log), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	output, err := guard.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := guard.Start(); err != nil {
-		return err
-	}
-	reader := bufio.NewReader(output)
-	line, err := reader.ReadString('\n')
+	defer func() { _ = log.Close() }() // the program has it
+	cmd := exec.Command(p.args[0], p.args[1:]...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = p.dir, log, log
+	child, err := children.Start(cmd)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", p.args[0], err)
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(line))
-	if err != nil {
-		return err
-	}
-	if p.id, err = os.FindProcess(pid); err != nil {
-		return err
-	}
 	ended := make(chan struct{})
 	go func() {
-		_, _ = reader.ReadString('\n') // it has ended, or the shell has
-		close(ended)
+		defer close(ended)
+		_ = child.Wait() // how it has ended is in its log
 	}()
-	p.guard, p.input, p.ended = guard, input, ended
+	p.cmd, p.ended = cmd, ended
 	return nil
 }
 
@@ -76,8 +55,8 @@ func (p *process) start() error {
 func (p *process) signal(s os.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.guard != nil {
-		_ = p.id.Signal(s) // one that has ended has nothing to be told
+	if p.cmd != nil {
+		_ = p.cmd.Process.Signal(s) // one that has ended has nothing to be told
 	}
 }
 
@@ -88,15 +67,28 @@ func (p *process) kill() { p.end(syscall.SIGKILL) }
 func (p *process) end(s os.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.guard == nil {
+	if p.cmd == nil {
 		return
 	}
-	_ = p.id.Signal(syscall.SIGCONT)
-	_ = p.id.Signal(s)
+	_ = p.cmd.Process.Signal(syscall.SIGCONT)
+	_ = p.cmd.Process.Signal(s)
 	<-p.ended
-	_ = p.input.Close()
-	_ = p.guard.Wait()
-	p.guard = nil
+	p.cmd = nil
+}
+
+// gone reports whether the process has ended.
+func (p *process) gone() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd == nil {
+		return true
+	}
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
 }
 
 // Pause stops the process, which keeps its connections; Resume lets it go on.

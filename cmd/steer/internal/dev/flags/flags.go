@@ -14,10 +14,10 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/steer-dev/steer/cmd/steer/internal/children"
 	"github.com/steer-dev/steer/cmd/steer/internal/command"
 	"github.com/steer-dev/steer/cmd/steer/internal/dev"
 	"github.com/steer-dev/steer/cmd/steer/internal/planeflags"
+	"github.com/steer-dev/steer/internal/children"
 	"github.com/steer-dev/steer/scaffold/project"
 )
 

@@ -7,8 +7,7 @@
 // On Unix a child and what it starts is a process group of its own, and so in the background of
 // a terminal: one that reads from the terminal is stopped by it. What leaves the group, as a
 // daemon does, goes on. On Windows they are a job; what a child starts before it has become one,
-// at once after its start, is not part of it. On other systems a child is killed where this
-// process ends it, and goes on where this process is killed.
+// at once after its start, is not part of it.
 package children
 
 import (
@@ -22,7 +21,7 @@ import (
 func Start(cmd *exec.Cmd) (*Child, error) { return start(cmd) }
 
 // Run starts a command and waits for it. When ctx ends, the command and what it has started are
-// sent SIGTERM; on systems without that they are killed. The error is that of [exec.Cmd.Wait].
+// sent SIGTERM; on Windows they are killed. The error is that of [exec.Cmd.Wait].
 func Run(ctx context.Context, cmd *exec.Cmd) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/steer-dev/steer/cmd/steer/internal/children"
+	"github.com/steer-dev/steer/internal/children"
 )
 
 // groupTest has this test binary be the process that runs a command.
