@@ -4,14 +4,23 @@
 package sim_test
 
 import (
+	"context"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/steer-dev/steer/controller"
+	"github.com/steer-dev/steer/manager"
 	"github.com/steer-dev/steer/sim"
 	"github.com/steer-dev/steer/steertest"
 )
+
+func setup(_ context.Context, m *manager.Manager) error {
+	return controller.Add(m, controller.Func[*corev1.ConfigMap](func(context.Context, *corev1.ConfigMap) (controller.Result, error) {
+		return controller.Done(), nil
+	}))
+}
 
 // A test of an operator, under everything that can go wrong at its writes.
 func ExampleTest() {

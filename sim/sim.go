@@ -34,6 +34,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -54,6 +55,7 @@ type Option func(*options)
 
 type options struct {
 	accepted []*acceptance
+	summary  string
 }
 
 // acceptance is an exception that a test declares.
@@ -91,8 +93,13 @@ const (
 // test before the call runs in each of these processes.
 //
 // All plans are run, unless -short or the race detector bound them to the most telling, or
-// -sim.for bounds the time; what is left out is logged. The deadline of go test -timeout
-// ends it early as well. With -run Test/NAME the plans of that name alone are run.
+// -sim.for bounds the time; how many are left out is logged, or else printed, which go test
+// shows in the folder of the package, and steer sim everywhere. If the deadline of go test
+// -timeout is near, it ends early and fails with the plans that it has cut off. With
+// -run Test/NAME the plans of that name alone are run.
+//
+// Each plan is noted in the cache folder of the user before it runs: those that went on when
+// this process was killed run first the next time.
 //
 // On a server of [steertest.KubeconfigVariable] it skips the test.
 func Test(t *testing.T, f func(t *testing.T), opts ...Option) {
@@ -115,9 +122,11 @@ func Test(t *testing.T, f func(t *testing.T), opts ...Option) {
 		t.Fatalf("sim: %v", err)
 	}
 	wants, named := wanted(t)
+	notes, left := newNotes(t)
+	defer func() { notes.end(t, o.summary) }() // also after t.Fatal
 	r, err := explore.Run(ctx, explore.Options{
-		Test: t.Name(), First: first, Wants: wants, Orders: countOrders(), Plans: countPlans(), Accepts: o.accepts,
-		Shrinking: shrinkingRuns, Failures: failuresShown, Stuck: stuckFor,
+		Test: t.Name(), First: together(first, left), Wants: wants, Orders: countOrders(), Plans: countPlans(),
+		Accepts: o.accepts, Shrinking: shrinkingRuns, Failures: failuresShown, Stuck: stuckFor, For: *simFor, Notes: notes,
 	})
 	var unusable *explore.UnusableError
 	switch {
@@ -131,16 +140,17 @@ func Test(t *testing.T, f func(t *testing.T), opts ...Option) {
 	o.report(t, r, files, named)
 }
 
-// bounded ends a bit before the deadline of the test, and when -sim.for has passed.
+// errTimeout is the cause of an end before the deadline of go test.
+var errTimeout = errors.New("go test -timeout")
+
+// bounded ends a bit before the deadline of the test: there is still time to say what ran.
 func bounded(t *testing.T) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(t.Context())
-	if deadline, ok := t.Deadline(); ok {
-		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-deadlineMargin))
+	deadline, ok := t.Deadline()
+	if !ok {
+		return context.WithCancel(t.Context())
 	}
-	if *simFor > 0 {
-		ctx, cancel = context.WithTimeout(ctx, *simFor)
-	}
-	return ctx, cancel
+	margin := min(deadlineMargin, time.Until(deadline)/4)
+	return context.WithDeadlineCause(t.Context(), deadline.Add(-margin), errTimeout)
 }
 
 func countOrders() int {
@@ -208,27 +218,58 @@ func (o *options) report(t *testing.T, r explore.Result, files plans, named stri
 	if named != "" && len(r.Failures) == 0 {
 		t.Run(strings.Trim(named, "^$"), func(*testing.T) {}) // it passes
 	}
-	summary := fmt.Sprintf("sim: %d runs", r.Runs)
-	if r.Repeats > 0 {
-		summary += fmt.Sprintf("; %d plans more fail like those above, or were not looked at", r.Repeats)
+	o.summarize(r)
+	switch text, failed := o.said(t.Name(), r); {
+	case failed:
+		t.Error(text)
+	case testing.Verbose() || r.Left == 0:
+		t.Log(text)
+	default: // what a test logs is not shown when it passes
+		fmt.Fprintln(os.Stderr, text)
 	}
-	if r.Left > 0 {
-		summary += fmt.Sprintf("; %d plans left out (-short, -race, -sim.for or -timeout)", r.Left)
-	}
-	for _, p := range r.Cut {
-		summary += "\n  cut off: " + p.Name()
-	}
-	for _, field := range r.Masked {
-		summary += "\n  not compared, since it differs in each run: " + field
-	}
-	for _, a := range o.accepted {
-		summary += fmt.Sprintf("\n  accepted: %s: %s", a.what, a.why)
-	}
-	t.Log(summary)
 	for _, a := range o.accepted {
 		if !a.used && named == "" && r.Left == 0 {
 			t.Errorf("sim: Accept(%q) accepts nothing: remove it", a.what)
 		}
+	}
+}
+
+// said is what a reader is told of an exploration, and whether it is a failure.
+func (o *options) said(test string, r explore.Result) (text string, failed bool) {
+	text = fmt.Sprintf("sim: %s: %s", test, o.summary)
+	if !errors.Is(r.Ended, errTimeout) {
+		return text, false
+	}
+	return text + "\nthe time of go test -timeout is over: give it more, or bound the plans with -sim.for", true
+}
+
+// together are plans, each once.
+func together(plans ...[]plan.Plan) (out []plan.Plan) {
+	for _, p := range slices.Concat(plans...) {
+		if !slices.ContainsFunc(out, func(o plan.Plan) bool { return o.Name() == p.Name() }) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// summarize says how it went.
+func (o *options) summarize(r explore.Result) {
+	o.summary = fmt.Sprintf("%d runs", r.Runs)
+	if r.Repeats > 0 {
+		o.summary += fmt.Sprintf("; %d plans more fail like those above, or were not looked at", r.Repeats)
+	}
+	if r.Left > 0 {
+		o.summary += fmt.Sprintf("; %d plans left out (-short, -race, -sim.for or -timeout)", r.Left)
+	}
+	for _, p := range r.Cut {
+		o.summary += "\n  cut off: " + p.Name()
+	}
+	for _, field := range r.Masked {
+		o.summary += "\n  not compared, since it differs in each run: " + field
+	}
+	for _, a := range o.accepted {
+		o.summary += fmt.Sprintf("\n  accepted: %s: %s", a.what, a.why)
 	}
 }
 
@@ -281,6 +322,9 @@ func (f plans) write(t *testing.T, failure report.Failure) string {
 
 // gone says that a plan is about a write that there is no more, or removes it.
 func (f plans) gone(t *testing.T, p plan.Plan) {
+	if _, err := os.Stat(f.file(p)); errors.Is(err, fs.ErrNotExist) {
+		return // it was left by a process that was killed
+	}
 	if !*simUpdate {
 		t.Logf("sim: %s is about a write that the operator does not make any more: go test -sim.update removes it", f.file(p))
 		return

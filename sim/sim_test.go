@@ -4,74 +4,23 @@
 package sim_test
 
 import (
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/steer-dev/steer/client"
-	"github.com/steer-dev/steer/controller"
-	"github.com/steer-dev/steer/manager"
 	"github.com/steer-dev/steer/sim"
-	"github.com/steer-dev/steer/steertest"
+	"github.com/steer-dev/steer/sim/internal/bugs"
 )
 
 // subject is the environment variable that lets TestSubject run, which fails.
 const subject = "STEER_SIM_TEST_SUBJECT"
 
-// pair gives the ConfigMap app two Secrets. Unless it is mended, the first stands for both.
-type pair struct {
-	client.Client
-	mended bool
-}
-
-// Reconcile implements controller.Reconciler.
-func (p pair) Reconcile(ctx context.Context, app *corev1.ConfigMap) (controller.Result, error) {
-	if app.Name != "app" {
-		return controller.Done(), nil
-	}
-	for _, name := range []string{"db", "db-ssl"} {
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: app.Namespace, Name: name}}
-		err := p.Get(ctx, client.ObjectKeyFromObject(secret), &corev1.Secret{})
-		switch {
-		case err == nil && !p.mended:
-			return controller.Done(), nil
-		case client.IgnoreNotFound(err) != nil:
-			return controller.Result{}, err
-		case err == nil:
-			continue
-		}
-		if err := p.Create(ctx, secret); client.IgnoreAlreadyExists(err) != nil {
-			return controller.Result{}, err
-		}
-	}
-	return controller.Done(), nil
-}
-
-func setup(_ context.Context, m *manager.Manager) error {
-	return controller.Add(m, pair{m.Client(), true}, controller.Owns[*corev1.Secret]())
-}
-
 func operatedBy(mended bool) func(t *testing.T) {
-	return func(t *testing.T) {
-		scheme, err := client.NewScheme(corev1.AddToScheme)
-		if err != nil {
-			t.Fatal(err)
-		}
-		env := steertest.New(t, steertest.Options{
-			Scheme: scheme, Role: steertest.Administrator,
-			Setup: func(_ context.Context, m *manager.Manager) error {
-				return controller.Add(m, pair{m.Client(), mended}, controller.Owns[*corev1.Secret]())
-			},
-		})
-		env.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "app"}})
-		env.Settled()
-	}
+	return bugs.Operated(func() bugs.Do { return bugs.Pair(mended) })
 }
 
 func TestAnOperatorThatSurvivesPasses(t *testing.T) {
@@ -90,6 +39,25 @@ func TestSubject(t *testing.T) {
 		sim.Test(t, operatedBy(false), sim.Accept("Secret default/db-ssl is missing", "it is not used"), sim.Accept("nothing", "of the kind"))
 	case "mended":
 		sim.Test(t, operatedBy(true))
+	case "kills":
+		sim.Test(t, func(t *testing.T) { bugs.Operated(killsAfterItsRestart())(t) })
+	}
+}
+
+// killsAfterItsRestart kills the process of the test when the operator is started again, which
+// the process of the run outlives.
+func killsAfterItsRestart() func() bugs.Do {
+	starts := 0
+	return func() bugs.Do {
+		if starts++; starts > 1 {
+			if p, err := os.FindProcess(os.Getppid()); err == nil {
+				_ = p.Kill()
+			}
+			var over sync.Mutex
+			over.Lock()
+			over.Lock() // until this process ends, since that one has gone: no bubble sees it
+		}
+		return bugs.Pair(true)
 	}
 }
 
@@ -102,7 +70,7 @@ func goTest(t *testing.T, folder, what string, args ...string) (output string, p
 	}
 	cmd := exec.CommandContext(t.Context(), binary, append([]string{"-test.v", "-test.short"}, args...)...)
 	cmd.Dir = folder
-	cmd.Env = append(os.Environ(), subject+"="+what)
+	cmd.Env = append(os.Environ(), subject+"="+what, "XDG_CACHE_HOME="+filepath.Join(folder, "cache"), "GORACE=atexit_sleep_ms=0")
 	out, err := cmd.CombinedOutput()
 	return string(out), err == nil
 }
@@ -159,13 +127,34 @@ func TestAFailureIsASubtestThatIsRepeatedByItsName(t *testing.T) {
 	if err := os.WriteFile(other, []byte(strings.ReplaceAll(string(text), "name=db", "name=other")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	output, _ = goTest(t, folder, "mended", all)
+	gone := "-test.run=^TestSubject$/^crash_after_create_Secret_other$"
+	output, _ = goTest(t, folder, "mended", gone)
 	contains(output, "crash_after_create_Secret_other.plan is about a write that the operator does not make")
-	goTest(t, folder, "mended", all, "-sim.update")
+	goTest(t, folder, "mended", gone, "-sim.update")
 	if _, err := os.Stat(other); !os.IsNotExist(err) {
 		t.Errorf("the plan is still there: %v", err)
 	}
 	if _, err := os.Stat(file); err != nil {
 		t.Errorf("the other plan: %v", err)
+	}
+}
+
+// TestThePlanOfATestThatIsKilledRunsFirst kills the test in the middle of a plan.
+func TestThePlanOfATestThatIsKilledRunsFirst(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
+		t.Skip("the cache folder of the user is not that of XDG_CACHE_HOME")
+	}
+	folder := t.TempDir()
+	if output, passed := goTest(t, folder, "kills", "-test.run=^TestSubject$/^crash_after_create_Secret_db$"); passed {
+		t.Errorf("it passes:\n%s", output)
+	}
+	output, passed := goTest(t, folder, "mended", "-test.run=^TestSubject$/^crash_")
+	if want := "crash_after_create_Secret_db went on when the test was killed the last time"; !passed || !strings.Contains(output, want) {
+		t.Errorf("passed: %t, nothing says %q:\n%s", passed, want, output)
+	}
+	left, err := filepath.Glob(filepath.Join(folder, "cache", "steer", "sim", "*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left in the cache: %v, %v", left, err)
 	}
 }

@@ -19,7 +19,6 @@ type simulation struct {
 	test      func(*testing.T)
 	reference *ends.State
 	masks     ends.Masks
-	plans     []plan.Plan
 	found     []string // without any fault
 }
 
@@ -35,11 +34,6 @@ func simulate(t *testing.T, test func(*testing.T)) *simulation {
 	if len(s.masks) > 0 || len(differ) > 0 {
 		t.Fatalf("two runs without faults differ: %q, %v", s.masks.Paths(), differ)
 	}
-	var seen []plan.Seen
-	for _, w := range first.Writes {
-		seen = append(seen, w.Seen)
-	}
-	s.plans = append(plan.Enumerate(seen), plan.Orders(20)...)
 	return s
 }
 
@@ -71,33 +65,6 @@ func state(r engine.Record) *ends.State {
 		})
 	}
 	return ends.New(lives)
-}
-
-// TestBugsAreFound has each run show the bug that is there, and nothing else. That mended
-// operators show nothing is a test of package explore, which has processes for the runs.
-func TestBugsAreFound(t *testing.T) {
-	t.Parallel()
-	for _, bug := range bugs.All() {
-		t.Run(bug.Name, func(t *testing.T) {
-			t.Parallel()
-			s := simulate(t, bug.Test(false))
-			if found := strings.Join(s.found, "\n"); found != "" {
-				if !strings.Contains(found, bug.Finding) {
-					t.Errorf("the reference shows\n%s\nwant %q", found, bug.Finding)
-				}
-				return
-			}
-			for i, p := range s.plans {
-				if found := strings.Join(s.run(t, p), "\n"); strings.Contains(found, bug.Finding) {
-					t.Logf("found by plan %d of %d, %s", i+1, len(s.plans), p.Name())
-					return
-				} else if found != "" {
-					t.Errorf("%s shows\n%s\nwant %q", p.Name(), found, bug.Finding)
-				}
-			}
-			t.Errorf("none of %d plans shows: %s", len(s.plans), bug.Shows)
-		})
-	}
 }
 
 func TestLeftoversAreFoundWithoutAnyFault(t *testing.T) {

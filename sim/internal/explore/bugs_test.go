@@ -4,6 +4,7 @@
 package explore_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/steer-dev/steer/sim/internal/bugs"
@@ -30,7 +31,9 @@ func TestRunFindsTheBugsAndAlarmsAtNoneThatIsMended(t *testing.T) {
 					t.Errorf("%s: %d failures", bug.Shows, len(r.Failures))
 				}
 				for _, f := range r.Failures {
-					t.Logf("\n%s", f)
+					if page := f.String(); !strings.Contains(page, bug.Finding) {
+						t.Errorf("nothing says %q:\n%s", bug.Finding, page)
+					}
 				}
 			})
 		}

@@ -6,10 +6,10 @@
 package explore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -44,7 +44,36 @@ type Options struct {
 	Stuck time.Duration
 	// Limits of a run.
 	Limits engine.Limits
+	// For is how long it goes on, from when it has a place for a process; 0: until all plans
+	// have run. Then the cause is [ErrBounded].
+	For time.Duration
+	// Notes is told what goes on. nil: none is.
+	Notes Follower
+	// Places for processes. nil: those that all explorations of this process share.
+	Places *Places
 }
+
+// Follower is told what goes on in an exploration. Its methods are safe for concurrent use.
+type Follower interface {
+	// Plans is how many plans are to be run.
+	Plans(n int)
+	// Begins is called before a plan runs, and Over when its run has ended by itself.
+	Begins(p plan.Plan)
+	Over(p plan.Plan)
+	// Found is called for each failure.
+	Found(p plan.Plan)
+}
+
+// silent is a Follower that does nothing.
+type silent struct{}
+
+func (silent) Plans(int)        {}
+func (silent) Begins(plan.Plan) {}
+func (silent) Over(plan.Plan)   {}
+func (silent) Found(plan.Plan)  {}
+
+// ErrBounded is the cause of an end after Options.For.
+var ErrBounded = errors.New("the time for plans is over")
 
 // Result is what was found.
 type Result struct {
@@ -58,6 +87,8 @@ type Result struct {
 	// cut off at the end of the time.
 	Runs, Ran, Left int
 	Cut             []plan.Plan
+	// Ended is why it has ended early; nil if it has not.
+	Ended error
 	// Gone are those of Options.First whose writes are no longer there.
 	Gone []plan.Plan
 	// Masked are fields that are not compared since they differ between two runs of the
@@ -84,8 +115,20 @@ type exploration struct {
 // nothing.
 func Run(ctx context.Context, o Options) (Result, error) {
 	x := &exploration{Options: o, known: map[string]bool{}}
-	x.pool = &pool{test: o.Test, size: min(runtime.GOMAXPROCS(0), 4), usual: worker.Request{Stuck: o.Stuck, Limits: o.Limits}}
+	x.Places, x.Notes = cmp.Or(o.Places, &places), cmp.Or[Follower](o.Notes, silent{})
+	defer x.Places.share()()
+	x.pool = &pool{test: o.Test, usual: worker.Request{Stuck: o.Stuck, Limits: o.Limits}, places: x.Places, notes: x.Notes}
 	defer x.pool.close()
+	if w, err := x.pool.get(ctx, true); err == nil {
+		x.pool.put(w)
+	} else if ctx.Err() == nil {
+		return x.result, err
+	}
+	if o.For > 0 {
+		bounded, cancel := context.WithTimeoutCause(ctx, o.For, ErrBounded)
+		defer cancel()
+		ctx = bounded
+	}
 	err := x.references(ctx)
 	if err != nil || len(x.result.Failures) > 0 || x.result.Reference.Skipped {
 		return x.result, err
@@ -96,6 +139,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		}
 	}
 	err = x.explore(ctx, x.plans())
+	x.result.Ended = context.Cause(ctx)
 	return x.result, err
 }
 
@@ -122,7 +166,7 @@ func (x *exploration) references(ctx context.Context) error {
 	var states [3]*ends.State
 	for i := range runs {
 		// The second is made in another process, the third in one that has made a run.
-		a, err := x.pool.run(ctx, plan.Plan{}, i < 2, true)
+		a, err := x.pool.run(ctx, plan.Plan{}, i == 1, true)
 		if ctx.Err() != nil {
 			return &UnusableError{"there was no time to run the test as it is, without any fault: see -sim.for and -timeout"}
 		}
@@ -211,6 +255,7 @@ func usable(a worker.Answer) error {
 
 // explore runs plans, and looks closer at those that fail.
 func (x *exploration) explore(ctx context.Context, plans []plan.Plan) error {
+	x.Notes.Plans(len(plans))
 	failed := map[int]worker.Answer{}
 	var missed []int
 	made, cut, err := x.pool.each(ctx, plans, func(i int, a worker.Answer) {
@@ -333,6 +378,7 @@ func (x *exploration) isKnown(verdict string, lines []string) bool {
 
 func (x *exploration) fail(p plan.Plan, verdict string, lines []string) *report.Failure {
 	x.known[signature(verdict, lines)] = true
+	x.Notes.Found(p)
 	x.result.Failures = append(x.result.Failures, report.Failure{
 		Verdict: verdict, Findings: lines, Plan: p, Reference: x.lines, Test: x.Test,
 	})

@@ -8,16 +8,16 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/steer-dev/steer/client"
-	"github.com/steer-dev/steer/controller"
-	"github.com/steer-dev/steer/manager"
+	"github.com/steer-dev/steer/sim/internal/bugs"
 	"github.com/steer-dev/steer/sim/internal/explore"
+	"github.com/steer-dev/steer/sim/internal/plan"
 	"github.com/steer-dev/steer/sim/internal/worker"
 	"github.com/steer-dev/steer/steertest"
 )
@@ -41,65 +41,12 @@ func explored(t *testing.T, f func(t *testing.T), o explore.Options) (explore.Re
 	return r, err
 }
 
-// reconciler is a function of its object and a client.
-type reconciler struct {
-	client.Client
-	do func(ctx context.Context, c client.Client, app *corev1.ConfigMap) error
-}
-
-// Reconcile implements controller.Reconciler.
-func (r reconciler) Reconcile(ctx context.Context, app *corev1.ConfigMap) (controller.Result, error) {
-	if app.Name != "app" {
-		return controller.Done(), nil
-	}
-	return controller.Result{}, r.do(ctx, r.Client, app)
-}
-
-// operated is a test of an operator that reconciles the ConfigMap app.
-func operated(do func(ctx context.Context, c client.Client, app *corev1.ConfigMap) error) func(t *testing.T) {
-	return func(t *testing.T) {
-		scheme, err := client.NewScheme(corev1.AddToScheme)
-		if err != nil {
-			t.Fatal(err)
-		}
-		env := steertest.New(t, steertest.Options{
-			Scheme: scheme, Role: steertest.Administrator,
-			Setup: func(_ context.Context, m *manager.Manager) error {
-				return controller.Add(m, reconciler{m.Client(), do}, controller.Owns[*corev1.Secret]())
-			},
-		})
-		env.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "app"}})
-		env.Settled()
-	}
-}
-
-// pair creates two Secrets, the second only beside the first if it is guarded by that.
-func pair(guarded bool) func(ctx context.Context, c client.Client, app *corev1.ConfigMap) error {
-	return func(ctx context.Context, c client.Client, app *corev1.ConfigMap) error {
-		for i, name := range []string{"db", "db-ssl"} {
-			at := client.ObjectKey{Namespace: app.Namespace, Name: name}
-			err := c.Get(ctx, at, &corev1.Secret{})
-			if err == nil && i == 0 && guarded {
-				return nil
-			}
-			if client.IgnoreNotFound(err) != nil {
-				return err
-			}
-			if err == nil {
-				continue
-			}
-			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name}}
-			if err := c.Create(ctx, secret); client.IgnoreAlreadyExists(err) != nil {
-				return err
-			}
-		}
-		return nil
-	}
-}
+// operated is a test of an operator that does the same after each start.
+func operated(do bugs.Do) func(t *testing.T) { return bugs.Operated(func() bugs.Do { return do }) }
 
 func TestRunFindsTheSecondOfAPairAndShrinksIt(t *testing.T) {
 	t.Parallel()
-	r, err := explored(t, operated(pair(true)), explore.Options{Orders: 5})
+	r, err := explored(t, operated(bugs.Pair(false)), explore.Options{Orders: 5})
 	if err != nil || len(r.Failures) != 1 {
 		t.Fatalf("%v, %d failures", err, len(r.Failures))
 	}
@@ -116,12 +63,54 @@ func TestRunFindsTheSecondOfAPairAndShrinksIt(t *testing.T) {
 
 func TestRunFindsNothingWhereEachHasItsGuard(t *testing.T) {
 	t.Parallel()
-	r, err := explored(t, operated(pair(false)), explore.Options{Orders: 5})
+	r, err := explored(t, operated(bugs.Pair(true)), explore.Options{Orders: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range r.Failures {
 		t.Errorf("\n%s", f)
+	}
+}
+
+// interrupter ends the time when a plan begins.
+type interrupter struct {
+	at    string
+	end   context.CancelCauseFunc
+	plans atomic.Int64
+}
+
+func (i *interrupter) Plans(n int)     { i.plans.Store(int64(n)) }
+func (i *interrupter) Over(plan.Plan)  {}
+func (i *interrupter) Found(plan.Plan) {}
+func (i *interrupter) Begins(p plan.Plan) {
+	if p.Name() == i.at {
+		i.end(errTime)
+	}
+}
+
+var errTime = errors.New("the time is over")
+
+// TestRunNamesThePlanThatIsCutOff has explorations side by side with one place: their
+// processes are never two at once.
+func TestRunNamesThePlanThatIsCutOff(t *testing.T) {
+	t.Parallel()
+	places := &explore.Places{Most: 1}
+	for _, at := range []string{"crash_after_create_Secret_db", "500_on_create_Secret_db"} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			if f := operated(bugs.Pair(true)); worker.Serves(t) {
+				worker.Serve(t, f)
+			}
+			ctx, end := context.WithCancelCause(t.Context())
+			follower := &interrupter{at: at, end: end}
+			r, err := explore.Run(ctx, explore.Options{Test: t.Name(), Stuck: time.Minute, Notes: follower, Places: places})
+			if err != nil || len(r.Cut) != 1 || r.Cut[0].Name() != at || !errors.Is(r.Ended, errTime) {
+				t.Errorf("%v, cut off: %v, ended by %v", err, r.Cut, r.Ended)
+			}
+			if r.Ran+r.Left != int(follower.plans.Load()) || r.Left == 0 {
+				t.Errorf("%d of %d plans ran, %d are left", r.Ran, follower.plans.Load(), r.Left)
+			}
+		})
 	}
 }
 

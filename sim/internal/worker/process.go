@@ -50,7 +50,7 @@ func Start(test string, env ...string) (*Process, error) {
 	p := &Process{stderr: &tail{most: 64 << 10}}
 	// The output is only complete, and in order, if it is not held back until the end.
 	p.cmd = exec.Command(binary, "-test.run="+pattern(test), "-test.v=true", "-test.count=1", "-test.timeout=0", "-test.parallel=1")
-	p.cmd.Env = append(append(os.Environ(), variable+"="+test), env...)
+	p.cmd.Env = append(append(os.Environ(), variable+"="+test, promptly()), env...)
 	p.cmd.Stderr = p.stderr
 	if p.in, err = p.cmd.StdinPipe(); err == nil {
 		var out io.Reader
@@ -63,6 +63,13 @@ func Start(test string, env ...string) (*Process, error) {
 		return nil, fmt.Errorf("sim: start a worker: %w", err)
 	}
 	return p, nil
+}
+
+// promptly has a process that was built with -race end at once: by default it waits for a
+// second, in case that another race is found. Those of a run have been found when it is over.
+func promptly() string {
+	const variable = "GORACE"
+	return variable + "=atexit_sleep_ms=0 " + os.Getenv(variable)
 }
 
 // pattern matches a test, or a subtest, and no other.

@@ -11,6 +11,7 @@ package worker
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -46,13 +47,21 @@ type Request struct {
 // Serves reports whether this process is a worker for a test.
 func Serves(t testing.TB) bool { return os.Getenv(variable) == t.Name() }
 
-// Serve runs f once for each request, and ends the process when there are no more.
+// Serve runs f once for each request, and ends the process when there are no more: also
+// within a run, since then no answer is waited for.
 func Serve(t *testing.T, f func(t *testing.T)) {
-	in := bufio.NewScanner(os.Stdin)
-	in.Buffer(nil, maxLine)
-	for in.Scan() {
+	requests := make(chan []byte)
+	go func() {
+		in := bufio.NewScanner(os.Stdin)
+		in.Buffer(nil, maxLine)
+		for in.Scan() {
+			requests <- bytes.Clone(in.Bytes())
+		}
+		os.Exit(0)
+	}()
+	for text := range requests {
 		var r Request
-		if err := json.Unmarshal(in.Bytes(), &r); err != nil {
+		if err := json.Unmarshal(text, &r); err != nil {
 			fmt.Fprintf(os.Stderr, "sim: a worker got no request: %v\n", err)
 			os.Exit(exitBroken)
 		}
@@ -67,7 +76,6 @@ func Serve(t *testing.T, f func(t *testing.T)) {
 			os.Exit(exitLeft) // its goroutines are in the way of the next run
 		}
 	}
-	os.Exit(0)
 }
 
 // How a worker ends that cannot go on.
