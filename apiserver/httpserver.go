@@ -4,12 +4,14 @@
 package apiserver
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/http"
 	"time"
 
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
+	"github.com/steer-dev/steer/internal/connections"
 )
 
 // Limits of one connection.
@@ -36,9 +38,14 @@ const (
 	pingAfter, pingTimeout = 30 * time.Second, 15 * time.Second
 )
 
+// Bound returns a listener for [Server.HTTPServer], with Limits.OpenConnections.
+func (s *Server) Bound(l net.Listener) net.Listener {
+	return connections.Bound(l, cmp.Or(s.limits.OpenConnections, -1))
+}
+
 // HTTPServer returns a server of [Server.Handler] over HTTP/1.1 and, over TLS, HTTP/2,
 // with limits on what clients may cost before they are authenticated. The caller may
-// change it, and serves it.
+// change it, and serves it on a listener of [Server.Bound].
 //
 // Requests have Limits.RequestTimeout; after that reading their body fails and writing
 // their answer closes the stream or connection. Long-running requests, such as watches,

@@ -67,6 +67,10 @@ type Limits struct {
 	Reads, Writes int
 	// WatchesPerUser at once [10000]; more are answered with 429.
 	WatchesPerUser int
+	// OpenConnections of the network at once [10000], on listeners of [Server.Bound]: of one
+	// too many the newest of the address that has the most is closed. The process needs as
+	// many open files; a connection of TLS costs about 40 KiB.
+	OpenConnections int
 	// Connections at once [1000], and those of one user [250]: long requests that are no
 	// watches, such as commands, logs and forwarded ports. More are answered with 429.
 	Connections, ConnectionsPerUser int
@@ -90,6 +94,7 @@ func (l Limits) withDefaults() Limits {
 	l.BodyBytes = limit(l.BodyBytes, 3<<20)
 	l.Reads, l.Writes = limit(l.Reads, 400), limit(l.Writes, 200)
 	l.WatchesPerUser = limit(l.WatchesPerUser, 10_000)
+	l.OpenConnections = limit(l.OpenConnections, 10_000)
 	l.Connections, l.ConnectionsPerUser = limit(l.Connections, 1000), limit(l.ConnectionsPerUser, 250)
 	l.WaitingPerUser, l.WaitingPerConnection = limit(l.WaitingPerUser, 400), limit(l.WaitingPerConnection, 64)
 	l.PatchOperations = limit(l.PatchOperations, 10_000)

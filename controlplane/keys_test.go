@@ -159,7 +159,7 @@ func TestKeysForTestsAreConstantAndRefusedByListeners(t *testing.T) {
 	if !bytes.Equal(a.CA.Raw, b.CA.Raw) {
 		t.Error("test keys differ between calls")
 	}
-	if _, err := listen(t.Context(), "127.0.0.1:0", nil, a, nil, nil, nil); !errors.Is(err, ErrTestKeys) {
+	if _, err := listen(t.Context(), "127.0.0.1:0", nil, a, nil, nil, nil, nil); !errors.Is(err, ErrTestKeys) {
 		t.Errorf("listen: %v, want %v", err, ErrTestKeys)
 	}
 }

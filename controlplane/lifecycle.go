@@ -130,7 +130,7 @@ func (p *Plane) listen(ctx context.Context) (err error) {
 	if p.options.Advertise.IsValid() {
 		hosts = append(hosts, p.options.Advertise.Addr().String())
 	}
-	l, err := listen(ctx, p.options.Listen, hosts, keys, server, other, p.options.Log)
+	l, err := listen(ctx, p.options.Listen, hosts, keys, server, p.server.Bound, other, p.options.Log)
 	if err != nil {
 		return err
 	}

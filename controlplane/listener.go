@@ -34,9 +34,9 @@ type listener struct {
 	err    error
 }
 
-// listen takes the address and begins to serve on it. Where other returns a certificate,
+// listen takes the address and begins to serve on it, on what bound makes of the listener. Where other returns a certificate,
 // that is shown; nil: there is no other.
-func listen(ctx context.Context, address string, hosts []string, keys *Keys, server *http.Server, other func(*tls.ClientHelloInfo) (*tls.Certificate, error), log *slog.Logger) (*listener, error) {
+func listen(ctx context.Context, address string, hosts []string, keys *Keys, server *http.Server, bound func(net.Listener) net.Listener, other func(*tls.ClientHelloInfo) (*tls.Certificate, error), log *slog.Logger) (*listener, error) {
 	if keys.areForTests() {
 		return nil, ErrTestKeys
 	}
@@ -71,7 +71,7 @@ func listen(ctx context.Context, address string, hosts []string, keys *Keys, ser
 	out := &listener{net: l, server: server, served: make(chan struct{})}
 	go func() {
 		defer close(out.served)
-		out.err = out.server.ServeTLS(l, "", "")
+		out.err = out.server.ServeTLS(bound(l), "", "")
 	}()
 	return out, nil
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"syscall"
 	"testing"
@@ -25,7 +26,7 @@ func TestListenerKeepsTheLifecycle(t *testing.T) {
 	}
 	lifecycletest.RunClosed(t, func(t *testing.T) lifecycletest.Closed {
 		server := &http.Server{Handler: http.NotFoundHandler()} //nolint:gosec // the client is the test
-		l, err := listen(t.Context(), "127.0.0.1:0", nil, keys, server, nil, slog.New(slog.DiscardHandler))
+		l, err := listen(t.Context(), "127.0.0.1:0", nil, keys, server, func(l net.Listener) net.Listener { return l }, nil, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Error(err)
 		}

@@ -12,10 +12,12 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/controlplane"
 )
@@ -45,6 +47,44 @@ func listening(t *testing.T, o controlplane.Options) (*controlplane.Plane, *api)
 		t.Fatal(err)
 	}
 	return plane, apiOf(t, config)
+}
+
+// Connections that were there go on, requests in process need none, and one that ends makes room.
+func TestOpenConnectionsAreBounded(t *testing.T) {
+	t.Parallel()
+	plane, admin := listening(t, controlplane.Options{Limits: apiserver.Limits{OpenConnections: 3}})
+	admin.must(http.MethodGet, "/version", "") // its connection stays open
+	address := strings.TrimPrefix(plane.URL(), "https://")
+	connect := func() net.Conn {
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	greet := func(c net.Conn) error { return tls.Client(c, &tls.Config{InsecureSkipVerify: true}).Handshake() }
+	var open []net.Conn
+	for range 2 {
+		c := connect()
+		if err := greet(c); err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, c)
+	}
+	for range 5 {
+		if err := greet(connect()); err == nil {
+			t.Error("a fourth connection is served")
+		}
+	}
+	admin.must(http.MethodGet, "/api/v1/namespaces", "")
+	apiOf(t, plane.RESTConfig()).must(http.MethodGet, "/api/v1/namespaces", "")
+	_ = open[0].Close() // the server sees it in its own time
+	for began := time.Now(); greet(connect()) != nil; {
+		if time.Since(began) > time.Minute {
+			t.Fatal("one that has ended makes no room")
+		}
+	}
 }
 
 func TestKubeconfigReachesTheListener(t *testing.T) {

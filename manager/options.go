@@ -66,9 +66,9 @@ type Options struct {
 	// neither. It authenticates no one: use a loopback address.
 	DebugAddress string
 	// MaxConnections is how many connections each of the servers has open at once: of health,
-	// metrics, debugging, and of webhooks unless their options say another number. Where there
-	// are as many, a new one takes the place of the oldest of the address that has the most, and
-	// is closed if that is its own. Default 1,000; negative: no bound.
+	// metrics, debugging, and of webhooks unless their options say another number. Of one
+	// too many the newest of the address that has the most is closed. Default 1,000; negative:
+	// no bound.
 	MaxConnections int
 	// Recorder of reconciles: its memory. Its Seed is made of Seed and Instance unless
 	// given.

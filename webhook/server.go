@@ -46,9 +46,8 @@ type Options struct {
 	// API servers that have not noticed yet are answered. Default 10 s; negative does not
 	// wait, nor does a server with a self-signed certificate, which `steer dev` calls.
 	Drain time.Duration
-	// MaxConnections is how many connections are open at once: where there are as
-	// many, a new one takes the place of the oldest of the address that has the most, and is
-	// closed if that is its own. Default 1,000; negative: no bound.
+	// MaxConnections is how many connections are open at once: of one too many the newest of
+	// the address that has the most is closed. Default 1,000; negative: no bound.
 	MaxConnections int
 	// Scheme knows the Go types of the kinds.
 	Scheme *runtime.Scheme

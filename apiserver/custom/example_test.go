@@ -79,7 +79,7 @@ func Example() {
 	if err := server.Install(notes); err != nil {
 		log.Fatal(err)
 	}
-	// To listen: server.HTTPServer().Serve(listener)
+	// To listen: server.HTTPServer().Serve(server.Bound(listener))
 
 	send(server, "POST", "", `{"apiVersion": "example.com/v1", "kind": "Note", "metadata": {"name": "milk"}, "spec": {"text": "buy milk"}}`)
 	send(server, "PATCH", "/milk", `{"spec": {"colour": "red", "text": "buy milk and bread"}}`)

@@ -170,7 +170,7 @@ func (p *program) serve(ctx context.Context, h *home, server *apiserver.Server) 
 	hs.TLSConfig = p.options.TLS.Config(get)
 	hs.TLSConfig.ClientAuth = tls.RequestClientCert // whether it is good is for the authenticator to say
 	served := make(chan error, 1)
-	go func() { served <- hs.ServeTLS(p.listener, "", "") }()
+	go func() { served <- hs.ServeTLS(server.Bound(p.listener), "", "") }()
 	if h.keeper != nil {
 		h.keeper.Listening()
 	}

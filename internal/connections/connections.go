@@ -17,10 +17,10 @@ import (
 const Default = 1000
 
 // Bound returns a listener of which at most limit connections are open at once; 0 means
-// [Default], and below that there is no bound. Where there are as many, and another client
-// connects, the oldest connection of the address that has the most is closed, or the new one if
-// its address has as many as any: so one address never keeps the others out. Connections are
-// accepted at once; the listener waits for none to end.
+// [Default], and below that there is no bound. Of one too many the newest of the address that has
+// the most is closed, which may be the one that comes: so one address never keeps the others out,
+// and connections that were there before a flood go on. Connections are accepted at once; the
+// listener waits for none to end.
 func Bound(l net.Listener, limit int) net.Listener {
 	limit = cmp.Or(limit, Default)
 	if limit < 0 {
@@ -64,26 +64,24 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// add counts a connection, and returns one that has to be closed for it: an older one, the new
-// one itself, or nil.
+// add counts a connection, and returns one that has to be closed for it: the new one itself, that
+// of another address, or nil.
 func (l *listener) add(c *conn) (left *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.count >= l.limit {
-		most := c.address
-		for address, open := range l.open {
-			if len(open) > len(l.open[most]) {
-				most = address
-			}
-		}
-		if most == c.address {
-			return c
-		}
-		left = l.open[most][0]
-		l.drop(left)
-	}
 	l.count++
 	l.open[c.address] = append(l.open[c.address], c)
+	if l.count <= l.limit {
+		return nil
+	}
+	most := l.open[c.address]
+	for _, open := range l.open {
+		if len(open) > len(most) {
+			most = open
+		}
+	}
+	left = most[len(most)-1]
+	l.drop(left)
 	return left
 }
 
