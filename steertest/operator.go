@@ -17,6 +17,9 @@ import (
 	"github.com/steer-dev/steer/manager"
 )
 
+// keptRecorders is of how many starts of the operator records are kept.
+const keptRecorders = 8
+
 // incarnation is the operator from one start to its end.
 type incarnation struct {
 	n       int // of the start, from 1
@@ -93,6 +96,8 @@ func (e *Env) start() error {
 		}
 	}()
 	e.starts = n
+	e.recorders = append(e.recorders, m.Recorder())
+	e.recorders = e.recorders[max(len(e.recorders)-keptRecorders, 0):]
 	e.running.Store(now)
 	e.last.Store(now)
 	return e.serveWebhooks(m)

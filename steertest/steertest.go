@@ -25,7 +25,8 @@
 // for it, with reads of kinds that it does not watch refused. Nothing sleeps:
 // [Wait] and [Expect] watch, [Env.Settled] knows when there is nothing left to
 // do. A reconcile that panics fails the test. A test that fails shows the last
-// reconciles.
+// reconciles, and leaves a file that steer history, why and tree read: in the artifacts
+// of go test -artifacts, or else in a temporary directory of the user.
 package steertest
 
 import (
@@ -52,6 +53,7 @@ import (
 	"github.com/steer-dev/steer/manager"
 	"github.com/steer-dev/steer/steertest/internal/permissions"
 	"github.com/steer-dev/steer/storage"
+	"github.com/steer-dev/steer/trace"
 )
 
 // fieldOwner of what the test itself writes.
@@ -170,6 +172,8 @@ type Env struct {
 	last    atomic.Pointer[incarnation] // the one that was started last
 	engine  driven.Engine               // that of package sim; nil in most tests
 	store   storage.Store               // that an engine looks into
+	// recorders are those of the newest starts; life is held.
+	recorders []*trace.Recorder
 }
 
 // New starts a control plane and, if asked, an operator. Both end with the test.
@@ -208,6 +212,7 @@ func New(t testing.TB, o Options) *Env {
 		e.operator = e.configOfOperator()
 	}
 	e.attach()
+	e.Cleanup(e.leave)
 	if o.Operator.Setup != nil {
 		e.Cleanup(func() {
 			e.StopOperator()

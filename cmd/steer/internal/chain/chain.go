@@ -19,17 +19,15 @@ import (
 	"time"
 
 	"github.com/steer-dev/steer/apiserver/notes"
+	"github.com/steer-dev/steer/steertest/versions"
 	"github.com/steer-dev/steer/storage"
 	"github.com/steer-dev/steer/trace"
 )
 
-// ErrForgotten is returned by [Server.At] for a revision that the server does not have
-// any more.
-var ErrForgotten = errors.New("the server does not have this revision any more")
-
-// Server has versions of objects.
+// Server has versions of objects; [versions.Source] is one.
 type Server interface {
-	// At returns an object as it was at a revision, 0 for now; nil if there was none.
+	// At returns an object as it was at a revision, 0 for now; nil if there was none. Of a
+	// revision that it does not have any more it returns [versions.ErrForgotten].
 	At(ctx context.Context, object trace.Object, revision int64) (map[string]any, error)
 }
 
@@ -185,7 +183,7 @@ func (f *Facts) version(ctx context.Context, object trace.Object, revision int64
 	}
 	v := f.written(object, revision)
 	switch {
-	case errors.Is(err, ErrForgotten):
+	case errors.Is(err, versions.ErrForgotten):
 		v.Missing = append(v.Missing, "what was before: the server has forgotten it")
 		return v, 0, nil
 	case err != nil:

@@ -16,17 +16,18 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/notes"
 	"github.com/steer-dev/steer/cmd/steer/internal/chain"
+	"github.com/steer-dev/steer/steertest/versions"
 	"github.com/steer-dev/steer/storage"
 	"github.com/steer-dev/steer/trace"
 )
 
-// versions are those that a server has of objects, from a revision on.
-type versions struct {
+// kept are the versions that a server has of objects, from a revision on.
+type kept struct {
 	from    int64
 	objects map[trace.Object][]map[string]any // nil contents: deleted, at the revision under "deleted"
 }
 
-func (v *versions) put(object trace.Object, revision int64, content map[string]any) {
+func (v *kept) put(object trace.Object, revision int64, content map[string]any) {
 	if v.objects == nil {
 		v.objects = map[trace.Object][]map[string]any{}
 	}
@@ -35,9 +36,9 @@ func (v *versions) put(object trace.Object, revision int64, content map[string]a
 	v.objects[object] = append(v.objects[object], content)
 }
 
-func (v *versions) At(_ context.Context, object trace.Object, revision int64) (at map[string]any, err error) {
+func (v *kept) At(_ context.Context, object trace.Object, revision int64) (at map[string]any, err error) {
 	if revision > 0 && revision < v.from {
-		return nil, chain.ErrForgotten
+		return nil, versions.ErrForgotten
 	}
 	for _, content := range v.objects[object] {
 		made, _ := strconv.ParseInt(content["metadata"].(map[string]any)["resourceVersion"].(string), 10, 64)
@@ -84,7 +85,7 @@ func records(all ...trace.Record) func(trace.Object) []trace.Record {
 // story is of two operators: a user changes the shop, its operator writes a deployment,
 // and another operator scales that.
 func story() *chain.Facts {
-	v := &versions{from: 230}
+	v := &kept{from: 230}
 	v.put(shop, 235, map[string]any{"spec": map[string]any{"size": "1"}})
 	v.put(shop, 240, map[string]any{"spec": map[string]any{"size": "3"}})
 	v.put(deploy, 236, map[string]any{"spec": map[string]any{"replicas": "1"}})
@@ -163,11 +164,11 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 			}, "spec.paused", "updated at 243 (spec.paused)\n", "not known: the user: no notes here",
 		},
 		"forgotten values": {
-			func(f *chain.Facts) { f.Server.(*versions).from = 242 }, "spec.replicas",
+			func(f *chain.Facts) { f.Server.(*kept).from = 242 }, "spec.replicas",
 			"spec.replicas of Deployment default/web is \"3\"\n", "it did not change in the versions that the server still has (2)",
 		},
 		"a forgotten cause": {
-			func(f *chain.Facts) { f.Server.(*versions).from = 242 }, "spec.paused",
+			func(f *chain.Facts) { f.Server.(*kept).from = 242 }, "spec.paused",
 			"written at 241 (spec.replicas) by reconcile " + first.String(), "not known: what was before: the server has forgotten it",
 		},
 	} {
@@ -185,7 +186,7 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 func TestHistoryGoesOnWithRecordsWhereTheServerHasForgotten(t *testing.T) {
 	t.Parallel()
 	f := story()
-	f.Server.(*versions).from = 242
+	f.Server.(*kept).from = 242
 	h, err := f.History(t.Context(), deploy, 10)
 	if err != nil {
 		t.Fatal(err)
@@ -215,7 +216,7 @@ func TestHistoryGoesOnWithRecordsWhereTheServerHasForgotten(t *testing.T) {
 func TestADeletedObjectHasAHistory(t *testing.T) {
 	t.Parallel()
 	f := story()
-	f.Server.(*versions).put(deploy, 250, map[string]any{"gone": true})
+	f.Server.(*kept).put(deploy, 250, map[string]any{"gone": true})
 	f.Notes = append(f.Notes, note(250, deploy, "eve", "kubectl", ""))
 	h, err := f.History(t.Context(), deploy, 10)
 	if err != nil || len(h.Versions) != 4 {
@@ -233,7 +234,7 @@ func TestManagersOfManagedFieldsAreNotGuessed(t *testing.T) {
 	entry := func(manager, at, fields string) any {
 		return map[string]any{"manager": manager, "operation": "Update", "time": at, "fieldsV1": fields}
 	}
-	v := &versions{}
+	v := &kept{}
 	v.put(shop, 1, map[string]any{"managedFields": []any{entry("a", "2026-01-02T10:00:00Z", "x")}})
 	v.put(shop, 2, map[string]any{"s": "1", "managedFields": []any{entry("a", "2026-01-02T10:00:00Z", "x"), entry("b", "2026-01-02T10:00:01Z", "s")}})
 	v.put(shop, 3, map[string]any{"managedFields": []any{entry("a", "2026-01-02T10:00:00Z", "x")}}) // what b had was removed
@@ -254,7 +255,7 @@ func TestManagersOfManagedFieldsAreNotGuessed(t *testing.T) {
 
 func TestValuesOfSecretsAndControlCharactersStayOut(t *testing.T) {
 	t.Parallel()
-	v := &versions{}
+	v := &kept{}
 	v.put(secret, 1, map[string]any{"data": map[string]any{"key": "hunter2"}})
 	v.put(secret, 2, map[string]any{"data": map[string]any{"key": "hunter3"}})
 	f := &chain.Facts{Server: v, Plural: plural, Records: records(), Notes: []notes.Note{note(2, secret, "\x1b[31mroot\n"+strings.Repeat("x", 1<<20), "m", "")}}
@@ -274,7 +275,7 @@ func TestValuesOfSecretsAndControlCharactersStayOut(t *testing.T) {
 // TestALoopOfCausesEnds however long it is.
 func TestALoopOfCausesEnds(t *testing.T) {
 	t.Parallel()
-	v := &versions{}
+	v := &kept{}
 	var all []trace.Record
 	for i := int64(1); i <= 500; i++ {
 		v.put(shop, i, map[string]any{"n": fmt.Sprint(i)})

@@ -9,17 +9,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/steer-dev/steer/steertest/versions"
 	"github.com/steer-dev/steer/trace"
 )
 
 // mostNodes bounds a tree.
 const mostNodes = 2000
-
-// Object is one for a tree.
-type Object struct {
-	trace.Object
-	Content map[string]any
-}
 
 // Node is an object in a tree of owners.
 type Node struct {
@@ -50,8 +45,8 @@ type Tree struct {
 
 // NewTree returns the tree of an object among others. Those that keep it from being ready
 // come first.
-func (f *Facts) NewTree(root Object, all []Object) *Tree {
-	children, byUID := map[string][]Object{}, map[string]Object{}
+func (f *Facts) NewTree(root versions.Object, all []versions.Object) *Tree {
+	children, byUID := map[string][]versions.Object{}, map[string]versions.Object{}
 	for _, o := range all {
 		byUID[uidOf(o.Content)] = o
 		for _, owner := range owners(o.Content) {
@@ -84,7 +79,7 @@ func (f *Facts) NewTree(root Object, all []Object) *Tree {
 }
 
 // node returns an object with what it owns.
-func (f *Facts) node(o Object, children map[string][]Object, seen map[string]bool, left *int) *Node {
+func (f *Facts) node(o versions.Object, children map[string][]versions.Object, seen map[string]bool, left *int) *Node {
 	n := f.alone(o)
 	uid := uidOf(o.Content)
 	if seen[uid] {
@@ -107,7 +102,7 @@ func (f *Facts) node(o Object, children map[string][]Object, seen map[string]boo
 }
 
 // alone returns an object without what it owns.
-func (f *Facts) alone(o Object) *Node {
+func (f *Facts) alone(o versions.Object) *Node {
 	n := &Node{Object: o.Object.String(), blocks: -1}
 	status, _ := o.Content["status"].(map[string]any)
 	conditions, _ := status["conditions"].([]any)

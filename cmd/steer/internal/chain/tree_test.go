@@ -11,10 +11,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/steer-dev/steer/cmd/steer/internal/chain"
+	"github.com/steer-dev/steer/steertest/versions"
 	"github.com/steer-dev/steer/trace"
 )
 
-func object(kind, name, owner, ready, message string) chain.Object {
+func object(kind, name, owner, ready, message string) versions.Object {
 	metadata := map[string]any{"uid": kind + name}
 	if owner != "" {
 		metadata["ownerReferences"] = []any{map[string]any{"uid": owner, "controller": true}}
@@ -23,13 +24,13 @@ func object(kind, name, owner, ready, message string) chain.Object {
 	if ready != "" {
 		content["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": ready, "reason": "R", "message": message}}}
 	}
-	return chain.Object{Object: trace.Object{Kind: kind, Namespace: "d", Name: name}, Content: content}
+	return versions.Object{Object: trace.Object{Kind: kind, Namespace: "d", Name: name}, Content: content}
 }
 
 func TestTheDeepestThatBlocksComesFirst(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("no space on any node ", 100)
-	all := []chain.Object{
+	all := []versions.Object{
 		object("Town", "t", "", "False", "a shop is not ready"), object("Shop", "a", "Townt", "False", "wait"),
 		object("Map", "sign", "Shopa", "", ""), object("Set", "good", "Shopa", "True", ""), object("Set", "zbad", "Shopa", "Unknown", ""),
 		object("Pod", "p2", "Setzbad", "False", long), object("Pod", "p1", "Setgood", "True", ""), object("Pod", "other", "", "False", ""),
@@ -67,7 +68,7 @@ Shop d/a  Ready=False R
 
 func TestTreesAreBounded(t *testing.T) {
 	t.Parallel()
-	all := []chain.Object{object("A", "a", "Bb", "", ""), object("B", "b", "Aa", "", "")} // each owns the other
+	all := []versions.Object{object("A", "a", "Bb", "", ""), object("B", "b", "Aa", "", "")} // each owns the other
 	for i := range 5000 {
 		all = append(all, object("Pod", fmt.Sprint(i), "Aa", "", ""))
 	}

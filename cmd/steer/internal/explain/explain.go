@@ -21,13 +21,14 @@ import (
 	"github.com/steer-dev/steer/cmd/steer/internal/cluster"
 	"github.com/steer-dev/steer/cmd/steer/internal/command"
 	"github.com/steer-dev/steer/scaffold/project"
+	"github.com/steer-dev/steer/steertest/versions"
 	"github.com/steer-dev/steer/trace"
 )
 
-// options are those of both commands.
+// options are those of all commands.
 type options struct {
-	kubeconfig, context, namespace, output string
-	records                                []string
+	kubeconfig, context, namespace, output, from string
+	records                                      []string
 }
 
 func (o *options) register(cmd *cobra.Command) {
@@ -36,6 +37,7 @@ func (o *options) register(cmd *cobra.Command) {
 	flags.StringVar(&o.context, "context", "", "context of the kubeconfig")
 	flags.StringVarP(&o.namespace, "namespace", "n", "default", "namespace of the object")
 	flags.StringVarP(&o.output, "output", "o", "", "format: json, yaml, or text, the default")
+	flags.StringVar(&o.from, "from", "", "file that a failed test has left, in place of a server and of records")
 	flags.StringArrayVar(&o.records, "records", nil, "records of an operator: the directory of its --record-dir, a file of JSON lines, or the address of its --pprof-bind-address, as http://127.0.0.1:6060; may be repeated (default: those of steer dev in the project)")
 }
 
@@ -119,7 +121,7 @@ with its whole message and its last reconcile. Lists that are refused are named.
 // treeOf lists what the server has in the namespace of an object, or everywhere for one
 // without.
 func treeOf(ctx context.Context, f *chain.Facts, object trace.Object) (*chain.Tree, error) {
-	s := f.Server.(*server)
+	s := f.Server.(versions.Source)
 	content, err := s.At(ctx, object, 0)
 	if err != nil {
 		return nil, err
@@ -127,8 +129,8 @@ func treeOf(ctx context.Context, f *chain.Facts, object trace.Object) (*chain.Tr
 	if content == nil {
 		return nil, fmt.Errorf("%s is not there", object)
 	}
-	all, missing := s.all(ctx, object.Namespace)
-	tree := f.NewTree(chain.Object{Object: object, Content: content}, all)
+	all, missing := s.All(ctx, object.Namespace)
+	tree := f.NewTree(versions.Object{Object: object, Content: content}, all)
 	tree.Missing = append(tree.Missing, missing...)
 	if f.NoRecords != "" {
 		tree.Missing = append(tree.Missing, "the last reconciles: "+f.NoRecords)
@@ -145,16 +147,12 @@ func (o *options) run(cmd *cobra.Command, args []string, fields bool, do func(co
 	if o.output != "" && o.output != "json" && o.output != "yaml" && o.output != "text" {
 		return command.Usage(fmt.Sprintf("-o %s: use json, yaml or text", o.output))
 	}
-	config, err := o.config()
-	if err != nil {
-		return err
-	}
 	ctx := cmd.Context()
-	s, err := connect(ctx, config)
+	s, rec, err := o.open(ctx, func(err error) { fmt.Fprintln(cmd.ErrOrStderr(), "steer: "+chain.Plain(err.Error())) })
 	if err != nil {
 		return err
 	}
-	r, err := s.resource(kind)
+	r, err := s.Resource(kind)
 	if err != nil {
 		return err
 	}
@@ -162,21 +160,11 @@ func (o *options) run(cmd *cobra.Command, args []string, fields bool, do func(co
 	if r.Namespaced {
 		object.Namespace = o.namespace
 	}
-	warned := map[string]bool{}
-	rec, err := openRecords(ctx, o.places(), func(err error) {
-		if text := err.Error(); !warned[text] {
-			warned[text] = true
-			fmt.Fprintln(cmd.ErrOrStderr(), "steer: "+chain.Plain(text))
-		}
-	})
-	if err != nil {
-		return err
-	}
-	facts := &chain.Facts{Server: s, Records: rec.about, Plural: s.plural}
+	facts := &chain.Facts{Server: s, Records: rec.about, Plural: s.Plural}
 	if rec.none {
 		facts.NoRecords = "there are no records of operators: pass --records"
 	}
-	facts.Notes, facts.NoNotes = s.notes(ctx)
+	facts.Notes, facts.NoNotes = s.Notes(ctx)
 	field := ""
 	if fields {
 		if object.Name, field, err = fieldOf(ctx, s, object); err != nil {
@@ -184,6 +172,32 @@ func (o *options) run(cmd *cobra.Command, args []string, fields bool, do func(co
 		}
 	}
 	return do(ctx, facts, object, field)
+}
+
+// open opens the sources that the flags name. A warning is told once.
+func (o *options) open(ctx context.Context, warn func(error)) (versions.Source, *records, error) {
+	if o.from != "" {
+		if o.kubeconfig != "" || o.context != "" || len(o.records) > 0 {
+			return nil, nil, command.Usage("--from is in place of --kubeconfig, --context and --records: leave them out")
+		}
+		return openFile(o.from)
+	}
+	config, err := o.config()
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := versions.Connect(ctx, config)
+	if err != nil {
+		return nil, nil, err
+	}
+	told := map[string]bool{}
+	rec, err := openRecords(ctx, o.places(), func(err error) {
+		if text := err.Error(); !told[text] {
+			told[text] = true
+			warn(err)
+		}
+	})
+	return s, rec, err
 }
 
 // split reads KIND/NAME, or KIND NAME.
@@ -202,7 +216,7 @@ func split(args []string) (kind, name string, err error) {
 
 // fieldOf splits NAME.FIELD at the dot that ends the longest name of an object that is
 // there; names may have dots.
-func fieldOf(ctx context.Context, s *server, object trace.Object) (name, field string, err error) {
+func fieldOf(ctx context.Context, s versions.Source, object trace.Object) (name, field string, err error) {
 	whole := object.Name
 	for end := len(whole); end > 0; end = strings.LastIndexAny(whole[:end], ".[") {
 		object.Name = whole[:end]

@@ -6,6 +6,7 @@ package explain
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -24,6 +26,7 @@ import (
 	"github.com/steer-dev/steer/controller"
 	"github.com/steer-dev/steer/manager"
 	"github.com/steer-dev/steer/steertest"
+	"github.com/steer-dev/steer/steertest/versions"
 	"github.com/steer-dev/steer/trace"
 )
 
@@ -92,7 +95,7 @@ func TestWhyNamesTheRightChain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s, err := connect(t.Context(), env.Config)
+	s, err := versions.Connect(t.Context(), env.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,8 +111,8 @@ func TestWhyNamesTheRightChain(t *testing.T) {
 		end, middle := steertest.Wait(env, "default/end-"+object, isNew), steertest.Wait(env, "default/middle-"+object, isNew)
 		writes(follow[0], &seen[0], middle.Name, middle.ResourceVersion)
 		writes(follow[1], &seen[1], end.Name, end.ResourceVersion)
-		facts := &chain.Facts{Server: s, Plural: s.plural, Records: (&records{all: slices.Concat(seen...), known: map[trace.Object][]trace.Record{}}).about}
-		facts.Notes, facts.NoNotes = s.notes(t.Context())
+		facts := &chain.Facts{Server: s, Plural: s.Plural, Records: (&records{all: slices.Concat(seen...), known: map[trace.Object][]trace.Record{}}).about}
+		facts.Notes, facts.NoNotes = s.Notes(t.Context())
 		answer, err := facts.Why(t.Context(), trace.Object{Kind: "ConfigMap", Namespace: "default", Name: end.Name}, "data.value")
 		if err != nil {
 			t.Fatal(err)
@@ -161,16 +164,16 @@ func TestArgumentsAreThoseOfKubectl(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := steertest.New(t, steertest.Options{Scheme: scheme})
-	s, err := connect(t.Context(), env.Config)
+	s, err := versions.Connect(t.Context(), env.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"deploy", "deployment", "deployments", "Deployment", "deployments.apps", "deployment.v1.apps"} {
-		if r, err := s.resource(name); err != nil || r.GVK.Kind != "Deployment" {
+		if r, err := s.Resource(name); err != nil || r.GVK.Kind != "Deployment" {
 			t.Errorf("%s: %v %v", name, r.GVK, err)
 		}
 	}
-	if _, err := s.resource("deployments.other"); err == nil {
+	if _, err := s.Resource("deployments.other"); err == nil {
 		t.Error("a group is not looked at")
 	}
 	for _, name := range []string{"page", "page.v1"} {
@@ -213,11 +216,11 @@ func TestTheTreeIsOfTheNamespaceAndNamesWhatItMayNotList(t *testing.T) {
 		t.Fatal(err)
 	}
 	tree := func(cfg *rest.Config) (*chain.Tree, error) {
-		s, err := connect(t.Context(), cfg)
+		s, err := versions.Connect(t.Context(), cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := &chain.Facts{Server: s, Plural: s.plural, Records: (&records{known: map[trace.Object][]trace.Record{}}).about}
+		f := &chain.Facts{Server: s, Plural: s.Plural, Records: (&records{known: map[trace.Object][]trace.Record{}}).about}
 		return treeOf(t.Context(), f, trace.Object{Kind: "ConfigMap", Namespace: "default", Name: owner.Name})
 	}
 	got, err := tree(env.Config)
@@ -229,14 +232,14 @@ func TestTheTreeIsOfTheNamespaceAndNamesWhatItMayNotList(t *testing.T) {
 	if _, err := tree(powerless); err == nil || !strings.Contains(err.Error(), "a rule with the verb list on configmaps") {
 		t.Error(err)
 	}
-	s, err := connect(t.Context(), powerless)
+	s, err := versions.Connect(t.Context(), powerless)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all, missing := s.all(t.Context(), "default"); len(all) != 0 || !slices.Contains(missing, "configmaps: there is no right to list them") {
+	if all, missing := s.All(t.Context(), "default"); len(all) != 0 || !slices.Contains(missing, "configmaps: there is no right to list them") {
 		t.Errorf("%d objects, %q", len(all), missing)
 	}
-	if items, why := s.notes(t.Context()); len(items) != 0 || !strings.Contains(why, "/steer.dev/writes") {
+	if items, why := s.Notes(t.Context()); len(items) != 0 || !strings.Contains(why, "/steer.dev/writes") {
 		t.Errorf("%d notes: %s", len(items), why)
 	}
 }
@@ -275,5 +278,71 @@ func TestRecordsOfAnySourceAreBounded(t *testing.T) {
 	}
 	if _, err := openRecords(t.Context(), []string{filepath.Join(dir, "none")}, func(error) {}); err == nil {
 		t.Error("a file that is not there has records")
+	}
+}
+
+// TestAFileOfAFailedTestIsASource in place of a server and of records.
+func TestAFileOfAFailedTestIsASource(t *testing.T) {
+	t.Parallel()
+	scheme, err := client.NewScheme(corev1.AddToScheme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := steertest.New(t, steertest.Options{Scheme: scheme})
+	page := mapOf("page", "a", "first")
+	if err := env.Client.Create(t.Context(), page); err != nil {
+		t.Fatal(err)
+	}
+	page.Data["value"] = "second"
+	if err := env.Client.Update(t.Context(), page); err != nil {
+		t.Fatal(err)
+	}
+	s, err := versions.Connect(t.Context(), env.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := s.Gather(t.Context(), 16<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := trace.Object{Kind: "ConfigMap", Namespace: "default", Name: page.Name}
+	file.Records = []trace.Record{{ID: trace.ID{Recorder: 1, Number: 1}, Controller: "pages", Object: object, Writes: []trace.Access{{Verb: trace.Update, Object: object, Revision: page.ResourceVersion}}}}
+	name := filepath.Join(t.TempDir(), "left")
+	out, err := os.Create(name)
+	if err == nil {
+		err = errors.Join(file.Write(out), out.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(cmd *cobra.Command, args ...string) (string, error) {
+		var out strings.Builder
+		cmd.SetOut(&out)
+		cmd.SetArgs(append(args, "--from", name))
+		cmd.SilenceUsage, cmd.SilenceErrors = true, true
+		err := cmd.ExecuteContext(t.Context())
+		return out.String(), err
+	}
+	for _, c := range []struct {
+		cmd  *cobra.Command
+		args []string
+		want string
+	}{
+		{NewHistory(), []string{"cm/page-a", "-p"}, `data.value: "first" -> "second"`},
+		{NewWhy(), []string{"cm/page-a.data.value"}, "updated at " + page.ResourceVersion + " (data.value) by reconcile 0000000000000001-1 of pages"},
+		{NewTree(), []string{"cm", "page-a"}, "ConfigMap default/page-a\n"},
+	} {
+		if got, err := run(c.cmd, c.args...); err != nil || !strings.Contains(got, c.want) {
+			t.Errorf("%s %s: %s %v, want %q", c.cmd.Name(), c.args, got, err, c.want)
+		}
+	}
+	if _, err := run(NewWhy(), "cm/page-a", "--context", "x"); err == nil || !strings.Contains(err.Error(), "leave them out") {
+		t.Error(err)
+	}
+	if err := os.WriteFile(name, []byte("no file\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run(NewWhy(), "cm/page-a"); err == nil || !strings.Contains(err.Error(), "no file of a failed test") {
+		t.Error(err)
 	}
 }
