@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/steer-dev/steer/apiserver/notes"
 	"github.com/steer-dev/steer/controlplane"
 	"github.com/steer-dev/steer/storage"
 	"github.com/steer-dev/steer/storage/storagetest"
@@ -245,5 +247,45 @@ func (c *cluster) awaitEndpoints(want []string) {
 		if _, err := cursor.Next(ctx); err != nil {
 			c.Fatalf("the endpoints have ports %v, want %v: %v", got, want, err)
 		}
+	}
+}
+
+// TestNotesOfAServerThatLeadsAgainHaveAGap since another has executed writes meanwhile.
+func TestNotesOfAServerThatLeadsAgainHaveAGap(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 2)
+	first, second := c.leader()
+	const path = "/api/v1/namespaces/default/configmaps"
+	knownFrom := func() int64 {
+		var list notes.List
+		code, text := first.do(http.MethodGet, notes.Path, "")
+		if err := json.Unmarshal(text, &list); err != nil || code != http.StatusOK {
+			t.Fatalf("%d %s: %v", code, text, err)
+		}
+		known, err := strconv.ParseInt(list.KnownFrom, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return known
+	}
+	for _, leads := range []*server{second, first} {
+		other := map[*server]*server{first: second, second: first}[leads]
+		thaw := other.store.Freeze()
+		other.store.Expire()
+		c.awaitLeaderOtherThan(other)
+		thaw()
+		leads.must(http.MethodPost, path, "metadata: {generateName: a-}")
+	}
+	elsewhere := second.must(http.MethodGet, path, "").Object["items"].([]any)
+	oldest := int64(0) // of the revisions that either has written
+	for _, item := range elsewhere {
+		metadata := item.(map[string]any)["metadata"].(map[string]any)
+		revision, _ := strconv.ParseInt(fmt.Sprint(metadata["resourceVersion"]), 10, 64)
+		if strings.HasPrefix(fmt.Sprint(metadata["name"]), "a-") && (oldest == 0 || revision < oldest) {
+			oldest = revision
+		}
+	}
+	if known := knownFrom(); known <= oldest {
+		t.Errorf("known from %d, and another server wrote %d", known, oldest)
 	}
 }

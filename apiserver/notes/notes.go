@@ -40,6 +40,8 @@ const (
 // Note says who wrote a revision.
 type Note struct {
 	Revision storage.Revision `json:"-"`
+	// Term of the leader at the time of the write, where several servers share a store.
+	Term storage.Revision `json:"-"`
 	Time     time.Time        `json:"time"`
 	// Verb of the request: create, update, patch, delete or deletecollection.
 	Verb        string `json:"verb"`
@@ -136,8 +138,10 @@ func (n *Notes) Add(note Note) {
 type List struct {
 	Kind       string `json:"kind"`
 	APIVersion string `json:"apiVersion"`
-	// KnownFrom is the oldest revision that this server has a note of. What is older it
-	// has forgotten, or was written before it was started. Empty: it has none.
+	// KnownFrom is the oldest revision from which on this server has a note of each write.
+	// What is older it has forgotten, or was written before it was started; of several
+	// servers, it has not led all the time, and only some of the older writes have a note.
+	// Empty: it has none.
 	KnownFrom string `json:"knownFrom,omitempty"`
 	// Omitted counts the notes that match and are older than those listed.
 	Omitted int `json:"omitted,omitempty"`
@@ -161,6 +165,16 @@ func (q *Query) selects(n *Note) bool {
 		(q.Namespace == "" || q.Namespace == n.Namespace) && (q.Name == "" || q.Name == n.Name)
 }
 
+// unbroken is where the notes of the newest term begin: between two terms others may have
+// written.
+func unbroken(kept []Note) int {
+	first := len(kept) - 1
+	for first > 0 && kept[first-1].Term == kept[first].Term {
+		first--
+	}
+	return first
+}
+
 // List returns the notes of a query.
 func (n *Notes) List(q Query) List {
 	out := List{Kind: "WriteList", APIVersion: "steer.dev/v1alpha1", Items: []Note{}}
@@ -174,7 +188,7 @@ func (n *Notes) List(q Query) List {
 	defer n.mu.Unlock()
 	kept := n.notes[n.first:]
 	if len(kept) > 0 {
-		out.KnownFrom = strconv.FormatInt(int64(kept[0].Revision), 10)
+		out.KnownFrom = strconv.FormatInt(int64(kept[unbroken(kept)].Revision), 10)
 	}
 	for i := len(kept) - 1; i >= 0; i-- {
 		switch {

@@ -35,6 +35,27 @@ func ask(t *testing.T, n *notes.Notes, query string) (list notes.List) {
 	return list
 }
 
+// TestNotesAreKnownFromTheNewestTerm of a server that led, followed and leads again: others
+// wrote meanwhile.
+func TestNotesAreKnownFromTheNewestTerm(t *testing.T) {
+	t.Parallel()
+	n := notes.New(0)
+	for _, c := range []struct {
+		revision, term storage.Revision
+		want           string
+	}{{3, 2, "3"}, {4, 2, "3"}, {9, 8, "9"}, {10, 8, "9"}} {
+		added := note(c.revision, "a")
+		added.Term = c.term
+		n.Add(added)
+		if got := ask(t, n, ""); got.KnownFrom != c.want {
+			t.Errorf("with %d: known from %s, want %s", c.revision, got.KnownFrom, c.want)
+		}
+	}
+	if got := ask(t, n, ""); len(got.Items) != 4 {
+		t.Errorf("%d notes: those of the earlier term are listed as well", len(got.Items))
+	}
+}
+
 func TestNotesAreListedByRevisionAndObject(t *testing.T) {
 	t.Parallel()
 	n := notes.New(0)

@@ -286,8 +286,13 @@ func (wr *Write) note(rec *storage.Record) {
 	if !ok {
 		namespace, name = "", rec.Key.Name
 	}
+	var term storage.Revision
+	if several, ok := wr.g.store.(storage.Elector); ok {
+		leader, _ := several.Leader()
+		term = leader.Term
+	}
 	wr.g.notes.Add(notes.Note{
-		Revision: rec.Modified, Time: time.Now(), Verb: r.Verb,
+		Revision: rec.Modified, Term: term, Time: time.Now(), Verb: r.Verb,
 		Group: wr.Served.Group, Resource: wr.Served.Plural, Subresource: r.Subresource, Namespace: namespace, Name: name,
 		User: user, UserAgent: r.UserAgent, FieldManager: wr.Manager, AuditID: r.AuditID,
 	})

@@ -284,14 +284,16 @@ func (f *Facts) newest(object trace.Object) (newest int64) {
 	return newest
 }
 
-// manage takes the manager and the time from managedFields where no note has them: of the
-// only entry that got another time. An entry that only lost fields keeps its time, and
-// several writes within a second have the same: then nothing is known.
+// manage takes the manager and the time from managedFields where no note has them. Who sets
+// a field owns it afterwards: the only owner of the fields that changed wrote them. And the
+// only entry that got another time is that of the writer; an entry that only lost fields
+// keeps its time, and of several writes within a second the time tells nothing. Where the
+// two leave a doubt, no manager is named.
 func (v *Version) manage(now, before map[string]any) {
 	if v.Manager != "" {
 		return
 	}
-	var fresh []map[string]any
+	var fresh, writers []map[string]any
 	for _, entry := range managedFields(now) {
 		if !slices.ContainsFunc(managedFields(before), func(old map[string]any) bool {
 			return old["manager"] == entry["manager"] && old["operation"] == entry["operation"] &&
@@ -300,11 +302,39 @@ func (v *Version) manage(now, before map[string]any) {
 			fresh = append(fresh, entry)
 		}
 	}
-	if len(fresh) != 1 {
+	for _, field := range v.Fields {
+		owners := ownersOf(now, field.Path)
+		if len(owners) > 1 {
+			continue // they share the field
+		}
+		writers = append(writers, owners...)
+	}
+	if len(fresh) == 1 {
+		writers = append(writers, fresh[0])
+	}
+	if len(writers) == 0 || slices.ContainsFunc(writers, func(w map[string]any) bool { return w["manager"] != writers[0]["manager"] }) {
 		return
 	}
-	v.Manager, _ = fresh[0]["manager"].(string)
-	if text, ok := fresh[0]["time"].(string); ok && v.Time.IsZero() {
+	v.Manager, _ = writers[0]["manager"].(string)
+	if text, ok := writers[0]["time"].(string); ok && v.Time.IsZero() {
 		v.Time, _ = time.Parse(time.RFC3339, text)
 	}
+}
+
+// ownersOf are the entries of managedFields that have a field. Items of lists are told by
+// their keys there, and fields within what is owned as a whole are not named: neither has
+// owners here.
+func ownersOf(object map[string]any, path string) (owners []map[string]any) {
+	for _, entry := range managedFields(object) {
+		at, owned := entry["fieldsV1"].(map[string]any)
+		for _, part := range parts(path) {
+			if at, owned = at["f:"+part].(map[string]any); !owned {
+				break
+			}
+		}
+		if owned {
+			owners = append(owners, entry)
+		}
+	}
+	return owners
 }

@@ -253,6 +253,39 @@ func TestManagersOfManagedFieldsAreNotGuessed(t *testing.T) {
 	}
 }
 
+// TestTheOnlyOwnerOfWhatChangedWroteIt also where the times are of one second.
+func TestTheOnlyOwnerOfWhatChangedWroteIt(t *testing.T) {
+	t.Parallel()
+	const at = "2026-01-02T10:00:00Z"
+	entry := func(manager, time string, fields ...string) any {
+		owned := map[string]any{}
+		for _, f := range fields {
+			owned["f:"+f] = map[string]any{}
+		}
+		return map[string]any{"manager": manager, "operation": "Apply", "time": time, "fieldsV1": map[string]any{"f:data": owned}}
+	}
+	for name, c := range map[string]struct {
+		data    map[string]any
+		entries []any
+		want    string
+	}{
+		"one owner":                   {map[string]any{"x": "2", "y": "1"}, []any{entry("a", at, "x"), entry("b", at, "y")}, "a"},
+		"two owners of one":           {map[string]any{"x": "2", "y": "1"}, []any{entry("a", at, "x"), entry("b", at, "x", "y")}, ""},
+		"owners of two":               {map[string]any{"x": "2", "y": "2"}, []any{entry("a", at, "x"), entry("b", at, "y")}, ""},
+		"one shared, one its own":     {map[string]any{"x": "2", "y": "2"}, []any{entry("a", at, "x", "y"), entry("b", at, "y")}, "a"},
+		"the time is of another":      {map[string]any{"x": "2", "y": "1"}, []any{entry("a", at, "x"), entry("b", "2026-01-02T10:00:09Z", "y")}, ""},
+		"what was removed is of none": {map[string]any{"y": "1"}, []any{entry("a", at), entry("b", at, "y")}, ""},
+	} {
+		v := &kept{}
+		v.put(shop, 1, map[string]any{"data": map[string]any{"x": "1", "y": "1"}, "managedFields": []any{entry("a", at, "x"), entry("b", at, "y")}})
+		v.put(shop, 2, map[string]any{"data": c.data, "managedFields": c.entries})
+		h, err := (&chain.Facts{Server: v, Plural: plural, Records: records(), NoNotes: "none"}).History(t.Context(), shop, 1)
+		if err != nil || h.Versions[0].Manager != c.want {
+			t.Errorf("%s: %q %v, want %q", name, h.Versions[0].Manager, err, c.want)
+		}
+	}
+}
+
 func TestValuesOfSecretsAndControlCharactersStayOut(t *testing.T) {
 	t.Parallel()
 	v := &kept{}
@@ -263,7 +296,7 @@ func TestValuesOfSecretsAndControlCharactersStayOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := h.Text(true) + why(t, f, secret, "data.key")
+	text := h.Text(true, true) + why(t, f, secret, "data.key")
 	if strings.Contains(text, "hunter") || !strings.Contains(text, "data.key") {
 		t.Error(text)
 	}
@@ -286,5 +319,28 @@ func TestALoopOfCausesEnds(t *testing.T) {
 	f := &chain.Facts{Server: v, Plural: plural, Records: records(all...)}
 	if got := why(t, f, shop, "n"); strings.Count(got, "\n") > 200 || !strings.Contains(got, "the rest is left out: ask why of") {
 		t.Error(got)
+	}
+}
+
+func TestAWideHistoryHasMoreColumns(t *testing.T) {
+	t.Parallel()
+	f := story()
+	f.Notes[1].UserAgent = "shop/v1"
+	h, err := f.History(t.Context(), deploy, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"REVISION", "TIME", "CHANGE", "MANAGER", "USER", "RECONCILE", "OBJECT", "AUDIT", "ID", "USER", "AGENT", "FIELDS"}
+	lines := strings.Split(h.Text(false, true), "\n")
+	if got := strings.Fields(lines[0]); !slices.Equal(got, want) {
+		t.Error(got)
+	}
+	at := morn.Local().Format(time.RFC3339)
+	want = []string{"241", at, "updated", "shop", "sa:shop", first.String(), "shop", "Shop", "default/bakery", first.String(), "shop/v1", "spec.replicas"}
+	if got := strings.Fields(lines[2]); !slices.Equal(got, want) {
+		t.Error(got)
+	}
+	if narrow := h.Text(false, false); strings.Contains(narrow, "shop/v1") || strings.Contains(narrow, "AUDIT") {
+		t.Error(narrow)
 	}
 }

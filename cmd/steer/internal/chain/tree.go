@@ -162,8 +162,12 @@ func owners(object map[string]any) (uids []string) {
 	return uids
 }
 
-// String draws the tree. The message of what blocks is whole.
-func (t *Tree) String() string {
+// String is Text without what is wide.
+func (t *Tree) String() string { return t.Text(false) }
+
+// Text draws the tree. The message of what blocks is whole. Wide it has the message of each
+// condition, and the last reconcile of each object.
+func (t *Tree) Text(wide bool) string {
 	var b strings.Builder
 	if n := t.Blocking; n != nil {
 		fmt.Fprintf(&b, "%s is not ready: %s\n", Plain(n.Object), cmp.Or(PlainWhole(strings.TrimPrefix(n.Reason+": "+n.Message, ": ")), "it does not say why"))
@@ -173,29 +177,36 @@ func (t *Tree) String() string {
 		b.WriteByte('\n')
 	}
 	for _, owner := range slices.Backward(t.Owners) {
-		fmt.Fprintf(&b, "owned by %s%s\n", Plain(owner.Object), owner.state())
+		fmt.Fprintf(&b, "owned by %s%s\n", Plain(owner.Object), owner.state(wide))
 	}
-	t.Root.draw(&b, "", "")
+	t.Root.draw(&b, "", "", wide)
 	for _, missing := range t.Missing {
 		fmt.Fprintf(&b, "not known: %s\n", Plain(missing))
 	}
 	return b.String()
 }
 
-func (n *Node) state() string {
-	if n.Type == "" {
-		return ""
+func (n *Node) state(wide bool) string {
+	state := ""
+	if n.Type != "" {
+		state = fmt.Sprintf("  %s=%s %s", Plain(n.Type), Plain(n.Ready), Plain(n.Reason))
 	}
-	return fmt.Sprintf("  %s=%s %s", Plain(n.Type), Plain(n.Ready), Plain(n.Reason))
+	if wide && n.Message != "" {
+		state += ": " + Plain(n.Message)
+	}
+	if wide && n.Last != "" {
+		state += "  last reconcile " + Plain(n.Last)
+	}
+	return state
 }
 
-func (n *Node) draw(b *strings.Builder, first, rest string) {
-	fmt.Fprintf(b, "%s%s%s\n", first, Plain(n.Object), n.state())
+func (n *Node) draw(b *strings.Builder, first, rest string, wide bool) {
+	fmt.Fprintf(b, "%s%s%s\n", first, Plain(n.Object), n.state(wide))
 	for i, child := range n.Children {
 		if i == len(n.Children)-1 {
-			child.draw(b, rest+"└─ ", rest+"   ")
+			child.draw(b, rest+"└─ ", rest+"   ", wide)
 		} else {
-			child.draw(b, rest+"├─ ", rest+"│  ")
+			child.draw(b, rest+"├─ ", rest+"│  ", wide)
 		}
 	}
 }

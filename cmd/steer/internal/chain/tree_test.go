@@ -51,6 +51,9 @@ Shop d/a  Ready=False R
 	if diff := cmp.Diff(want, tree.String()); diff != "" {
 		t.Error(diff)
 	}
+	if wide := tree.Text(true); !strings.Contains(wide, "Pod d/p2  Ready=False R: no space on any node") || !strings.Contains(wide, "  last reconcile "+first.String()+" of pods: failed") {
+		t.Error(wide)
+	}
 	if ready := f.NewTree(all[3], all); ready.Blocking != nil {
 		t.Error(ready)
 	}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -241,23 +242,36 @@ func (v *Version) paths() string {
 	return strings.Join(out, ",")
 }
 
-// Text tells the history as a table. With values it has a line for each field.
-func (h *History) Text(values bool) string {
+// Text tells the history as a table. With values it has a line for each field; wide it has
+// the date, what was reconciled, the client and the id of the request as well.
+func (h *History) Text(values, wide bool) string {
 	var b strings.Builder
 	var lines []string // of the values
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", "REVISION", "TIME", "CHANGE", "MANAGER", "USER", "RECONCILE", "FIELDS")
+	row := func(more [3]string, cells ...string) {
+		if wide {
+			cells = slices.Insert(cells, len(cells)-1, more[:]...)
+		}
+		for i := range cells {
+			cells[i] = cmp.Or(Plain(cells[i]), "-")
+		}
+		fmt.Fprintln(table, strings.Join(cells, "\t"))
+	}
+	row([3]string{"OBJECT", "AUDIT ID", "USER AGENT"}, "REVISION", "TIME", "CHANGE", "MANAGER", "USER", "RECONCILE", "FIELDS")
+	clock := time.TimeOnly
+	if wide {
+		clock = time.RFC3339
+	}
 	for i := range h.Versions {
 		v := &h.Versions[i]
-		at, reconcile := "-", "-"
+		at, reconcile, about := "", "", ""
 		if !v.Time.IsZero() {
-			at = v.Time.Local().Format(time.TimeOnly)
+			at = v.Time.Local().Format(clock)
 		}
 		if v.Reconcile != nil {
-			reconcile = v.Reconcile.ID.String() + " " + v.Reconcile.Controller
+			reconcile, about = v.Reconcile.ID.String()+" "+v.Reconcile.Controller, v.Reconcile.Object
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", Plain(v.Revision), at, cmp.Or(v.Change, "-"),
-			cmp.Or(Plain(v.Manager), "-"), cmp.Or(Plain(v.User), "-"), Plain(reconcile), cmp.Or(Plain(v.paths()), "-"))
+		row([3]string{about, v.AuditID, v.UserAgent}, v.Revision, at, v.Change, v.Manager, v.User, reconcile, v.paths())
 		if !values {
 			continue
 		}

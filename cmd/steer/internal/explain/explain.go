@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -36,7 +37,7 @@ func (o *options) register(cmd *cobra.Command) {
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "file that names the server (default: $KUBECONFIG, .steer/kubeconfig of the project, ~/.kube/config)")
 	flags.StringVar(&o.context, "context", "", "context of the kubeconfig")
 	flags.StringVarP(&o.namespace, "namespace", "n", "default", "namespace of the object")
-	flags.StringVarP(&o.output, "output", "o", "", "format: json, yaml, or text, the default")
+	flags.StringVarP(&o.output, "output", "o", "", "format: json, yaml, wide, which has more columns, or text, the default")
 	flags.StringVar(&o.from, "from", "", "file that a failed test has left, in place of a server and of records")
 	flags.StringArrayVar(&o.records, "records", nil, "records of an operator: the directory of its --record-dir, a file of JSON lines, or the address of its --pprof-bind-address, as http://127.0.0.1:6060; may be repeated (default: those of steer dev in the project)")
 }
@@ -60,7 +61,7 @@ hand. What is not known is said; nothing is guessed.`,
 				if err != nil {
 					return err
 				}
-				return o.print(cmd.OutOrStdout(), found, func() string { return found.Text(values) })
+				return o.print(cmd.OutOrStdout(), found, func() string { return found.Text(values, o.wide()) })
 			})
 		},
 	}
@@ -110,7 +111,7 @@ with its whole message and its last reconcile. Lists that are refused are named.
 				if err != nil {
 					return err
 				}
-				return o.print(cmd.OutOrStdout(), tree, tree.String)
+				return o.print(cmd.OutOrStdout(), tree, func() string { return tree.Text(o.wide()) })
 			})
 		},
 	}
@@ -144,8 +145,8 @@ func (o *options) run(cmd *cobra.Command, args []string, fields bool, do func(co
 	if err != nil {
 		return command.Usage(err.Error())
 	}
-	if o.output != "" && o.output != "json" && o.output != "yaml" && o.output != "text" {
-		return command.Usage(fmt.Sprintf("-o %s: use json, yaml or text", o.output))
+	if !slices.Contains([]string{"", "json", "yaml", "wide", "text"}, o.output) {
+		return command.Usage(fmt.Sprintf("-o %s: use json, yaml, wide or text", o.output))
 	}
 	ctx := cmd.Context()
 	s, rec, err := o.open(ctx, func(err error) { fmt.Fprintln(cmd.ErrOrStderr(), "steer: "+chain.Plain(err.Error())) })
@@ -264,6 +265,8 @@ func (o *options) places() []string {
 	}
 	return nil
 }
+
+func (o *options) wide() bool { return o.output == "wide" }
 
 func (o *options) print(out io.Writer, value any, text func() string) error {
 	switch o.output {
