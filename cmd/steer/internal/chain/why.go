@@ -22,6 +22,7 @@ const (
 	mostVersions = 200
 	mostSteps    = 32
 	mostDepth    = 12
+	mostCauses   = 5 // of the reconciles of one controller
 )
 
 // Answer says why an object, or a field of it, is as it is.
@@ -33,6 +34,25 @@ type Answer struct {
 	Step *Step `json:"step,omitempty"`
 	// Missing says why there is no step.
 	Missing string `json:"missing,omitempty"`
+	// Reconciles of the object that records know, by controllers; not of a field.
+	Reconciles []Reconciles `json:"reconciles,omitempty"`
+}
+
+// Reconciles are those of an object by one controller.
+type Reconciles struct {
+	Controller string    `json:"controller"`
+	Count      int       `json:"count"`
+	First      time.Time `json:"first"`
+	Last       time.Time `json:"last"`
+	// Causes by how often they came, the most frequent first: the type, and what the event
+	// was of.
+	Causes []Count `json:"causes,omitempty"`
+}
+
+// Count is a cause, and in how many reconciles it was one.
+type Count struct {
+	Cause string `json:"cause"`
+	Count int    `json:"count"`
 }
 
 // Step is one write, and what caused the reconcile that made it.
@@ -66,7 +86,49 @@ func (f *Facts) Why(ctx context.Context, object trace.Object, field string) (*An
 			out.Value = value
 		}
 	}
+	if field == "" {
+		out.Reconciles = f.reconciles(object)
+	}
 	return out, f.answer(ctx, out, object)
+}
+
+// reconciles counts those of an object.
+func (f *Facts) reconciles(object trace.Object) (out []Reconciles) {
+	causes := map[string]map[string]int{}
+	for _, r := range f.Records(object) {
+		if r.Object != object {
+			continue
+		}
+		i := slices.IndexFunc(out, func(known Reconciles) bool { return known.Controller == r.Controller })
+		if i < 0 {
+			i = len(out)
+			out = append(out, Reconciles{Controller: r.Controller, First: r.Began, Last: r.Began})
+			causes[r.Controller] = map[string]int{}
+		}
+		out[i].Count++
+		if r.Began.Before(out[i].First) {
+			out[i].First = r.Began
+		}
+		if r.Began.After(out[i].Last) {
+			out[i].Last = r.Began
+		}
+		for _, c := range r.Causes {
+			cause := trace.Cause{Type: c.Type, Object: c.Object, Changed: c.Changed}.String()
+			if c.Type == trace.Delayed {
+				cause += ": the reconcile before asked to come back"
+			}
+			causes[r.Controller][cause]++
+		}
+	}
+	for i := range out {
+		for cause, n := range causes[out[i].Controller] {
+			out[i].Causes = append(out[i].Causes, Count{cause, n})
+		}
+		slices.SortFunc(out[i].Causes, func(a, b Count) int { return cmp.Or(b.Count-a.Count, cmp.Compare(a.Cause, b.Cause)) })
+		out[i].Causes = out[i].Causes[:min(len(out[i].Causes), mostCauses)]
+	}
+	slices.SortFunc(out, func(a, b Reconciles) int { return cmp.Compare(a.Controller, b.Controller) })
+	return out
 }
 
 // gone answers for a field that the object does not have: who took it away.
@@ -190,11 +252,27 @@ func (a *Answer) String() string {
 		}
 	}
 	if a.Step == nil {
-		return subject + "\n  not known: " + Plain(a.Missing) + "\n"
+		fmt.Fprintf(&b, "%s\n  not known: %s\n", subject, Plain(a.Missing))
+	} else {
+		fmt.Fprintf(&b, "%s, since revision %s\n", subject, Plain(a.Step.Revision))
+		a.Step.tell(&b, "  ")
 	}
-	fmt.Fprintf(&b, "%s, since revision %s\n", subject, Plain(a.Step.Revision))
-	a.Step.tell(&b, "  ")
+	for i := range a.Reconciles {
+		a.Reconciles[i].tell(&b)
+	}
 	return b.String()
+}
+
+// tell says how often, and by which causes.
+func (r *Reconciles) tell(b *strings.Builder) {
+	fmt.Fprintf(b, "reconciled by %s: %d in %s", Plain(r.Controller), r.Count, r.Last.Sub(r.First).Round(time.Millisecond))
+	if r.Count > 1 {
+		fmt.Fprintf(b, ", every %s on average", (r.Last.Sub(r.First) / time.Duration(r.Count-1)).Round(time.Millisecond))
+	}
+	b.WriteString("\n")
+	for _, c := range r.Causes {
+		fmt.Fprintf(b, "  %d because %s\n", c.Count, Plain(c.Cause))
+	}
 }
 
 func (s *Step) tell(b *strings.Builder, indent string) {
