@@ -390,3 +390,44 @@ func (a *actors) awaitObject(bucket, name string) {
 		}
 	}
 }
+
+// As many users as there are slots for writes hold one each: what the server sends to itself
+// finds slots that none of them can have.
+func TestActorsWhoHoldAllSlotsLeaveThoseOfTheServer(t *testing.T) {
+	t.Parallel()
+	onEachServer(t, func(a *actors) {
+		const slots = 200
+		body := &slowBody{read: make(chan struct{}), end: make(chan struct{})}
+		release := sync.OnceFunc(func() { close(body.end) })
+		defer release()
+		codes := make(chan int, slots)
+		hold := func(user string) {
+			own := *body
+			own.Reader = strings.NewReader("{apiVersion: authorization.k8s.io/v1, kind: SelfSubjectAccessReview, spec: {nonResourceAttributes: {path: /, verb: get}}}")
+			code, err := slowly(a.Context(), a.plane.RESTConfigFor(&auth.User{Name: user, Groups: []string{auth.Authenticated}}), &own)
+			if err != nil {
+				a.Error(err)
+			}
+			codes <- code
+		}
+		for n := range slots {
+			go hold(fmt.Sprint("user-", n))
+		}
+		for range slots {
+			<-body.read
+		}
+		hold("late")
+		if code := <-codes; code != http.StatusTooManyRequests {
+			a.Errorf("one more user: %d", code)
+		}
+		a.admin.must(http.MethodPost, "/api/v1/namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: fresh}}")
+		a.awaitObject("serviceaccounts", "fresh/default")
+		a.awaitObject("configmaps", "fresh/kube-root-ca.crt")
+		release()
+		for range slots {
+			if code := <-codes; code != http.StatusCreated {
+				a.Errorf("a review whose body came at last: %d", code)
+			}
+		}
+	})
+}

@@ -6,6 +6,7 @@ package controlplane_test
 import (
 	"context"
 	"encoding/base64"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/steer-dev/steer/controlplane"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -41,6 +43,36 @@ func TestActorsOfOneConnectionAreBounded(t *testing.T) {
 		resume()
 		a.haveWaited(codes, waiting)
 	})
+}
+
+// What a follower passes on comes over its own connection, which is not that of a client: the
+// bound of a connection does not hold for all its clients together.
+func TestRequestsThatArePassedOnShareNoBoundOfAConnection(t *testing.T) {
+	t.Parallel()
+	c := newClusterOf(t, 2, func(o *controlplane.Options) { o.Limits.WaitingPerConnection = 1 })
+	leader, follower := c.leader()
+	a := &actors{T: t, plane: follower.Plane, admin: leader.api, pause: leader.store.Pause, other: otherStore(t, c.db)}
+	const clients = 8
+	var users []*api
+	for n := range clients {
+		name := fmt.Sprint("user-", n)
+		a.admit("User", name)
+		users = append(users, a.as(name))
+	}
+	users[0].must(http.MethodPost, configMaps, configMap("before")) // the servers are connected
+	defer a.stall()()
+	codes := make(chan int)
+	for n, user := range users {
+		go func() {
+			code, _ := user.do(http.MethodPost, configMaps+"?timeout=2s", configMap(fmt.Sprint("a-", n)))
+			codes <- code
+		}()
+	}
+	for range clients {
+		if code := <-codes; code != http.StatusGatewayTimeout {
+			t.Errorf("one that waits at the leader: %d", code)
+		}
+	}
 }
 
 // A body that does not come ends with the request's own time, wherever it is read.
