@@ -91,6 +91,7 @@ func hostile() map[string]record {
 		"removes through a link":    {Files: []undo{{Path: "out/id", After: known}}},
 		"replaces the settings":     {Files: []undo{{Path: ".git/config", Before: "0-before", Mode: 0o644, After: known}}},
 		"adds a hook":               {Files: []undo{{Path: ".git/hooks/pre-commit", Before: "0-before", Mode: 0o755, After: absent}}},
+		"adds a hook in capitals":   {Files: []undo{{Path: ".GIT/hooks/pre-commit", Before: "0-before", Mode: 0o755, After: absent}}}, // some file systems know no case
 		"adds a hook by a link":     {Files: []undo{{Path: "in/hooks/pre-commit", Before: "0-before", Mode: 0o755, After: absent}}},
 		"removes a folder outside":  {Dirs: []string{"../keys"}},
 		"removes the repository":    {Dirs: []string{"."}},
