@@ -25,6 +25,7 @@ import (
 	"github.com/steer-dev/steer/cmd/steer/internal/generator"
 	"github.com/steer-dev/steer/cmd/steer/internal/inspect"
 	"github.com/steer-dev/steer/cmd/steer/internal/scaffolding"
+	"github.com/steer-dev/steer/cmd/steer/internal/sim"
 	"github.com/steer-dev/steer/cmd/steer/up"
 )
 
@@ -95,6 +96,7 @@ func newRootCommand() *cobra.Command {
 		explain.NewWhy(),
 		explain.NewTree(),
 		inspect.NewTest(),
+		sim.New(),
 		generator.New(),
 		inspect.NewLint(),
 		scaffolding.NewPackage(),

@@ -141,9 +141,11 @@ func (j *Journal) Remove() error {
 
 // State is what a journal says.
 type State struct {
+	// File of the journal.
+	File string
 	Head
-	// Plans is how many are to be run, and Over how many runs are over: those of plans, and
-	// those that look closer at one that failed.
+	// Plans is how many are to be run; 0 while it is not known: the test runs as it is. Over
+	// is how many of them have run.
 	Plans, Over int
 	// Running are the plans that have begun and are not over, by their names.
 	Running []Run
@@ -160,8 +162,8 @@ func Read(file string) (State, error) {
 	if err != nil {
 		return State{}, err
 	}
-	var s State
-	running := map[string]Run{}
+	s := State{File: file}
+	running, over := map[string]Run{}, map[string]bool{}
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	lines.Buffer(nil, len(text)+1)
 	for lines.Scan() {
@@ -176,15 +178,17 @@ func Read(file string) (State, error) {
 			running[l.Begun.Name] = *l.Begun
 		case l.Over != "":
 			delete(running, l.Over)
-			s.Over++
+			over[l.Over] = true
 		case l.Found != "":
 			s.Found = append(s.Found, l.Found)
 		case l.End != nil:
 			s.Ended, s.Summary = true, *l.End
 		default:
 			s.Plans = l.Plans
+			clear(over) // the references
 		}
 	}
+	s.Over = min(len(over), s.Plans) // those that look closer at one that failed are more
 	for _, name := range slices.Sorted(maps.Keys(running)) {
 		s.Running = append(s.Running, running[name])
 	}

@@ -95,20 +95,6 @@ func runTests(ctx context.Context, dir string, args []string, out, errs io.Write
 	return coverage(ctx, dir, p, folder, errs)
 }
 
-// takesValue reports whether a flag of go test, its own or one of go build, has a value,
-// which may be the argument behind it.
-func takesValue(name string) bool {
-	switch name {
-	case "C", "asmflags", "buildmode", "compiler", "covermode", "coverpkg", "exec", "gccgoflags", "gcflags", "installsuffix", "ldflags",
-		"mod", "modfile", "o", "overlay", "p", "pgo", "pkgdir", "tags", "toolexec",
-		"bench", "benchtime", "blockprofile", "blockprofilerate", "count", "coverprofile", "cpu", "cpuprofile", "fuzz", "fuzzminimizetime",
-		"fuzztime", "list", "memprofile", "memprofilerate", "mutexprofile", "mutexprofilefraction", "outputdir", "parallel", "run",
-		"shuffle", "skip", "timeout", "trace", "vet":
-		return true
-	}
-	return false
-}
-
 // testArguments completes the arguments of go test, and reports whether all tests of the
 // project run. Then results are not taken from the cache: cached tests use no rights.
 func testArguments(args []string, module string) (_ []string, whole bool) {
@@ -125,7 +111,7 @@ func testArguments(args []string, module string) (_ []string, whole bool) {
 		default:
 			some = some || slices.Contains([]string{"run", "skip", "short", "list", "c"}, name)
 			counted = counted || name == "count"
-			if !hasValue && takesValue(name) {
+			if !hasValue && command.TakesValue(name) {
 				i++
 			}
 		}

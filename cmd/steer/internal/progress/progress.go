@@ -87,6 +87,16 @@ func (l *Line) erase() {
 	}
 }
 
+// Visible reports whether the text is shown, while it goes on for more than a second.
+func (l *Line) Visible() bool { return l.out != nil }
+
+// Show changes the text.
+func (l *Line) Show(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text = text
+}
+
 // Stop takes the line away.
 func (l *Line) Stop() {
 	if l.out == nil {
