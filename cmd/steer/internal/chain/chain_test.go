@@ -322,6 +322,20 @@ func TestALoopOfCausesEnds(t *testing.T) {
 	}
 }
 
+// TestClocksThatDifferChangeNoChain since revisions alone join and order.
+func TestClocksThatDifferChangeNoChain(t *testing.T) {
+	t.Parallel()
+	f := story()
+	all := slices.Concat(f.Records(deploy), f.Records(shop))
+	for i := range all {
+		all[i].Began = morn.Add(time.Duration(1-2*(i%2)) * 1000 * time.Hour)
+	}
+	f.Records = records(all[:2]...)
+	if diff := cmp.Diff(why(t, story(), deploy, "spec.paused"), why(t, f, deploy, "spec.paused")); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestAWideHistoryHasMoreColumns(t *testing.T) {
 	t.Parallel()
 	f := story()

@@ -39,7 +39,7 @@ func (o *options) register(cmd *cobra.Command) {
 	flags.StringVarP(&o.namespace, "namespace", "n", "default", "namespace of the object")
 	flags.StringVarP(&o.output, "output", "o", "", "format: json, yaml, wide, which has more columns, or text, the default")
 	flags.StringVar(&o.from, "from", "", "file that a failed test has left, in place of a server and of records")
-	flags.StringArrayVar(&o.records, "records", nil, "records of an operator: the directory of its --record-dir, a file of JSON lines, or the address of its --pprof-bind-address, as http://127.0.0.1:6060; may be repeated (default: those of steer dev in the project)")
+	flags.StringArrayVar(&o.records, "records", nil, "records of an operator: the directory of its --record-dir, a file of JSON lines, or the address of its --pprof-bind-address, as http://127.0.0.1:6060, or pod/NAME[:PORT] or deploy/NAME[:PORT] in the namespace, reached by port-forward (default port 6060); may be repeated (default: those of steer dev in the project)")
 }
 
 // NewHistory returns the command history.
@@ -192,7 +192,7 @@ func (o *options) open(ctx context.Context, warn func(error)) (versions.Source, 
 		return nil, nil, err
 	}
 	told := map[string]bool{}
-	rec, err := openRecords(ctx, o.places(), func(err error) {
+	rec, err := openRecords(ctx, o.places(), &pods{config, o.namespace}, func(err error) {
 		if text := err.Error(); !told[text] {
 			told[text] = true
 			warn(err)

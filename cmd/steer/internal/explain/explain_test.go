@@ -176,7 +176,7 @@ func changes(t *testing.T, config *rest.Config) (right, unknown int) {
 			t.Error(err)
 		}
 	}
-	rec, err := openRecords(t.Context(), dirs, func(err error) { t.Error(err) })
+	rec, err := openRecords(t.Context(), dirs, nil, func(err error) { t.Error(err) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -324,7 +324,7 @@ func TestRecordsOfAnySourceAreBounded(t *testing.T) {
 		if err := os.WriteFile(file, []byte(c.content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		rec, err := openRecords(t.Context(), []string{file}, func(error) {})
+		rec, err := openRecords(t.Context(), []string{file}, nil, func(error) {})
 		switch {
 		case c.err != "":
 			if err == nil || !strings.Contains(err.Error(), c.err) {
@@ -334,7 +334,7 @@ func TestRecordsOfAnySourceAreBounded(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := openRecords(t.Context(), []string{filepath.Join(dir, "none")}, func(error) {}); err == nil {
+	if _, err := openRecords(t.Context(), []string{filepath.Join(dir, "none")}, nil, func(error) {}); err == nil {
 		t.Error("a file that is not there has records")
 	}
 }

@@ -109,6 +109,7 @@ func faults(t *testing.T, dir string) string {
 				}))
 		},
 	})
+	env.Settled() // the operator watches before anything is created
 	bakery := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "bakery", Namespace: "default"}, Data: map[string]string{"sells": "bread"}}
 	env.Create(bakery)
 	labels := map[string]string{"app": "web"}

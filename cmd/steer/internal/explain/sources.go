@@ -52,9 +52,9 @@ func openFile(name string) (versions.Source, *records, error) {
 	return file, &records{all: file.Records, known: map[trace.Object][]trace.Record{}}, nil
 }
 
-// openRecords opens directories of --record-dir, files of JSON lines, and the addresses
-// of running operators.
-func openRecords(ctx context.Context, places []string, warn func(error)) (*records, error) {
+// openRecords opens directories of --record-dir, files of JSON lines, the addresses of
+// running operators, and those of operators in Pods.
+func openRecords(ctx context.Context, places []string, in *pods, warn func(error)) (*records, error) {
 	out := &records{none: len(places) == 0, warn: warn, known: map[trace.Object][]trace.Record{}}
 	for _, place := range places {
 		if strings.HasPrefix(place, "http://") || strings.HasPrefix(place, "https://") {
@@ -65,6 +65,13 @@ func openRecords(ctx context.Context, places []string, warn func(error)) (*recor
 		}
 		info, err := os.Stat(place)
 		switch {
+		case err != nil && isPod(place):
+			limited, cancel := context.WithTimeout(ctx, patience)
+			err := in.records(limited, place, out.read)
+			cancel()
+			if err != nil {
+				return nil, err
+			}
 		case err != nil:
 			return nil, fmt.Errorf("records: %w", err)
 		case info.IsDir():
