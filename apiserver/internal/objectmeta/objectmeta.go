@@ -164,6 +164,8 @@ func metadataToValidate(obj resource.Object, tracked bool) metav1.Object {
 }
 
 // plain reports whether the metadata of an object is certainly valid.
+//
+//steer:fast metadata
 func plain(in *resource.Resource, obj, old resource.Object) bool {
 	name := wire.PlainSubdomain
 	if rule := in.NameRule; rule != nil {

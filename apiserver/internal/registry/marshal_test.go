@@ -5,7 +5,6 @@ package registry
 
 import (
 	"bytes"
-	"context"
 	"strings"
 	"testing"
 
@@ -62,10 +61,17 @@ func TestWritesCacheProtobufWhileAWatchReadsIt(t *testing.T) {
 	if !cached(rec) {
 		t.Fatal("protobuf is not cached although a watch reads it")
 	}
-	want, own, ok := in.transcode(v, rec)
-	got, err := g.Proto(context.Background(), in, v, rec)
-	if err != nil || !ok || !bytes.Equal(got.AppendTo(nil), want.AppendTo(nil)) || len(got.Rest) != len(want.Rest) {
-		t.Errorf("got %q, want %q: %v, %v", got.AppendTo(nil), want.AppendTo(nil), ok, err)
+	read, err := g.Object(t.Context(), in, v, rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, own, err := in.proto(v, rec, read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := g.Proto(t.Context(), in, v, rec)
+	if err != nil || !bytes.Equal(got.AppendTo(nil), want.AppendTo(nil)) || len(got.Rest) != len(want.Rest) {
+		t.Errorf("got %q, want %q: %v", got.AppendTo(nil), want.AppendTo(nil), err)
 	}
 	if !cached(earlier) || 2*want.Len() < budget {
 		t.Errorf("two encodings of %d bytes, of which %d are their own, do not fit in %d", want.Len(), own, budget)

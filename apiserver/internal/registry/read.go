@@ -4,7 +4,6 @@
 package registry
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"strconv"
@@ -15,7 +14,6 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/steer-dev/steer/apiserver/internal/encodings"
-	"github.com/steer-dev/steer/apiserver/internal/transcode"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
@@ -73,16 +71,11 @@ func (g *Registry) ObjectJSON(in *Served, v *resource.Version, rec *storage.Reco
 // Proto returns a record as enveloped protobuf of a version that has this form.
 func (g *Registry) Proto(ctx context.Context, in *Served, v *resource.Version, rec *storage.Record) (wire.Pieces, error) {
 	return g.encodings.Pieces(rec, v, encodings.Proto, func() (enveloped wire.Pieces, own int, err error) {
-		if enveloped, own, ok := in.transcode(v, rec); ok {
-			return enveloped, own, nil
-		}
 		obj, err := g.message(ctx, in, v, rec)
 		if err != nil {
 			return wire.Pieces{}, 0, err
 		}
-		raw, err := MarshalProto(obj)
-		enveloped, own = wire.EnvelopeSharing(in.APIVersion(v), in.Kind, raw, nil)
-		return enveloped, own, err
+		return in.proto(v, rec, obj)
 	})
 }
 
@@ -102,19 +95,24 @@ func (g *Registry) message(ctx context.Context, in *Served, v *resource.Version,
 	return obj, nil
 }
 
-// transcode converts a stored record to enveloped protobuf without decoding it; ok is
-// false if the record must be decoded or converted.
-func (in *Served) transcode(v *resource.Version, rec *storage.Record) (enveloped wire.Pieces, own int, ok bool) {
-	planned := in.plans[v]
-	if planned == nil || !in.AsStored(rec, v) {
-		return wire.Pieces{}, 0, false
+// proto returns the object of a record as enveloped protobuf, which shares the memory of the
+// record where both have long managedFields.
+func (in *Served) proto(v *resource.Version, rec *storage.Record, obj resource.Object) (enveloped wire.Pieces, own int, err error) {
+	raw, err := MarshalProto(obj)
+	if err != nil {
+		return wire.Pieces{}, 0, err
 	}
-	if plan := planned(); plan != nil {
-		ok = plan.Write(rec.Value, func(content []byte, shared [][]byte) {
-			enveloped, own = wire.EnvelopeSharing(in.APIVersion(v), in.Kind, content, shared)
-		})
+	var shared [][]byte
+	for _, entry := range obj.GetManagedFields() {
+		const long = 256 // the size from which sharing memory pays
+		if fields := entry.FieldsV1; fields != nil && len(fields.GetRawBytes()) >= long {
+			if i := wire.Index(rec.Value, fields.GetRawBytes()); i >= 0 {
+				shared = append(shared, rec.Value[i:i+len(fields.GetRawBytes()):i+len(fields.GetRawBytes())])
+			}
+		}
 	}
-	return enveloped, own, ok
+	enveloped, own = wire.EnvelopeSharing(in.APIVersion(v), in.Kind, raw, shared)
+	return enveloped, own, nil
 }
 
 // WatchedAsProto registers a watch that reads every object of a version as
@@ -126,29 +124,20 @@ func (in *Served) WatchedAsProto(v *resource.Version) (done func()) {
 }
 
 // marshal caches the protobuf of a record that was just written, from the object that
-// it was encoded from, which takes half the time of transcoding the record. It does
-// nothing unless the writer (asked) or a watch will read the protobuf. It may change
-// the object.
+// it was encoded from, which spares decoding the record. It does nothing unless the writer
+// (asked) or a watch will read the protobuf. It may change the object.
+//
+//steer:fast written
 func (g *Registry) marshal(in *Served, rec *storage.Record, obj resource.Object, asked bool) {
 	v := in.Version(in.Storage.Version)
-	if planned := in.plans[v]; planned == nil || !asked && in.watched[v].Load() == 0 || planned() == nil {
+	if _, has := obj.(protoMarshaler); !has || !asked && in.watched[v].Load() == 0 {
 		return
 	}
 	obj.SetResourceVersion(strconv.FormatInt(int64(rec.Modified), 10))
-	raw, err := MarshalProto(obj)
+	enveloped, own, err := in.proto(v, rec, obj)
 	if err != nil {
 		return // the reader gets the error
 	}
-	var shared [][]byte
-	for _, entry := range obj.GetManagedFields() {
-		const long = 256 // the size from which sharing memory pays
-		if fields := entry.FieldsV1; fields != nil && len(fields.GetRawBytes()) >= long {
-			if i := wire.Index(rec.Value, fields.GetRawBytes()); i >= 0 {
-				shared = append(shared, rec.Value[i:i+len(fields.GetRawBytes()):i+len(fields.GetRawBytes())])
-			}
-		}
-	}
-	enveloped, own := wire.EnvelopeSharing(in.APIVersion(v), in.Kind, raw, shared)
 	g.encodings.Keep(rec, v, encodings.Proto, enveloped, own)
 }
 
@@ -159,10 +148,6 @@ func (g *Registry) MetadataProto(ctx context.Context, in *Served, v *resource.Ve
 		value, err := g.JSON(ctx, in, v, rec)
 		if err != nil {
 			return nil, err
-		}
-		var raw []byte
-		if transcode.Of(&metav1.PartialObjectMetadata{}).Write(value, func(content []byte, _ [][]byte) { raw = bytes.Clone(content) }) {
-			return raw, nil
 		}
 		m, err := metadataOf(value)
 		if err != nil {
@@ -175,7 +160,7 @@ func (g *Registry) MetadataProto(ctx context.Context, in *Served, v *resource.Ve
 func metadataOf(value []byte) (*metav1.ObjectMeta, error) {
 	m := &metav1.ObjectMeta{}
 	if raw := wire.Raw(value, "metadata"); raw != nil {
-		if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, m); err != nil {
+		if err := wire.Decode(raw, m); err != nil {
 			return nil, fmt.Errorf("read stored metadata: %w", err)
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/apiserver/internal/encodings"
-	"github.com/steer-dev/steer/apiserver/internal/transcode"
 	"github.com/steer-dev/steer/apiserver/notes"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
@@ -71,8 +70,6 @@ type Served struct {
 	Admission resource.Admission
 	// blank returns objects of the versions that have only a kind, made on first use.
 	blank map[*resource.Version]func() resource.Object
-	// plans convert stored JSON to protobuf; nil for types that must be decoded.
-	plans map[*resource.Version]func() *transcode.Plan
 	// watched counts the watches that read every object of a version as protobuf.
 	watched map[*resource.Version]*atomic.Int32
 	// EquivalentVersions are other versions of the kind whose bodies are accepted; see
@@ -87,15 +84,12 @@ type Served struct {
 func (g *Registry) Serve(r *resource.Resource) *Served {
 	in := &Served{
 		Resource: r, Admission: resource.ForResource(g.admission, r),
-		plans: map[*resource.Version]func() *transcode.Plan{}, blank: map[*resource.Version]func() resource.Object{},
+		blank:   map[*resource.Version]func() resource.Object{},
 		watched: map[*resource.Version]*atomic.Int32{},
 	}
 	for i := range r.Versions {
 		v := &r.Versions[i]
 		in.watched[v] = &atomic.Int32{}
-		if v.New != nil {
-			in.plans[v] = sync.OnceValue(func() *transcode.Plan { return transcode.Of(v.New()) })
-		}
 		in.blank[v] = sync.OnceValue(func() resource.Object { return in.newBlank(v) })
 	}
 	return in

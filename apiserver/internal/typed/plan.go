@@ -76,6 +76,7 @@ type plan struct {
 	typ    reflect.Type
 	of     *plan // what a pointer leads to, or the elements of a list
 	fields []field
+	hides  bool // the struct has fields that JSON does not show
 	byName map[string]int
 	blocks []reflect.Type // arrays of 1, 2, 4 ... elements, for lists
 	last   atomic.Int32   // length of the last list: the capacity for the next
@@ -199,9 +200,8 @@ func (c *planner) addFields(p *plan, t reflect.Type, offset uintptr) bool {
 		tag := f.Tag.Get("json")
 		name, options, _ := strings.Cut(tag, ",")
 		switch {
-		case tag == "-":
-			continue
-		case !f.IsExported() && !f.Anonymous:
+		case tag == "-", !f.IsExported() && !f.Anonymous:
+			p.hides = true
 			continue
 		case f.Anonymous && name == "":
 			if f.Type.Kind() != reflect.Struct || own(f.Type) || !c.addFields(p, f.Type, offset+f.Offset) {

@@ -144,6 +144,93 @@ func TestKindsAreWrittenAndReadAsTheLibrariesDo(t *testing.T) {
 	t.Logf("%d of %d documents were read by plan", read, all)
 }
 
+// TestWholeObjectsMarshalAsWhatIsReadOfThem fills objects also with values that JSON
+// does not preserve.
+func TestWholeObjectsMarshalAsWhatIsReadOfThem(t *testing.T) {
+	t.Parallel()
+	of := kinds(t)
+	random := rand.New(rand.NewPCG(3, 4))
+	whole, lost := 0, 0
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		for range 8 {
+			switch isWhole, isLost := wholeness(t, of[name], random); {
+			case isWhole:
+				whole++
+			case isLost:
+				lost++
+			}
+		}
+	}
+	if whole < 200 || lost < 200 {
+		t.Errorf("%d objects are whole, of %d JSON loses something", whole, lost)
+	}
+}
+
+// wholeness fills an object also with values that JSON does not preserve, and reports whether
+// it is written as whole, in which case it marshals as what is read of it, and whether it does not.
+func wholeness(t *testing.T, of reflect.Type, random *rand.Rand) (whole, lost bool) {
+	t.Helper()
+	obj := reflect.New(of).Interface()
+	filler(random.Uint64()).Funcs(
+		func(s *string, c randfill.Continue) {
+			*s = []string{"", "name", "<é>\n\ufffd", "\xff"}[max(0, c.Intn(400)-396)]
+		},
+		func(t *metav1.Time, c randfill.Continue) { *t = metav1.Unix(int64(max(0, c.Intn(50)-1))*1e7, 1e6) },
+		func(i *intstr.IntOrString, c randfill.Continue) {
+			*i = intstr.IntOrString{Type: intstr.Type(c.Intn(2)), IntVal: int32(max(0, c.Intn(20)-18)), StrVal: ""}
+		},
+		func(b *[]byte, c randfill.Continue) { *b = [][]byte{nil, []byte("x"), {}}[c.Intn(3)] },
+	).Fill(obj)
+	if random.IntN(4) == 0 {
+		if m, ok := obj.(metav1.Object); ok {
+			m.SetDeletionTimestamp(&metav1.Time{})
+		}
+	}
+	value, ok, err := typed.Of(obj).Write(obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := reflect.New(of).Interface()
+	if err := json.Unmarshal(value, read); err != nil {
+		t.Fatal(err)
+	}
+	want, err := read.(interface{ Marshal() ([]byte, error) }).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := obj.(interface{ Marshal() ([]byte, error) }).Marshal()
+	if ok && (err != nil || !bytes.Equal(got, want)) {
+		t.Fatalf("%v: %.3000s\n got %.3000q\nwant %.3000q: %v", of, value, got, want, err)
+	}
+	return ok, !bytes.Equal(got, want)
+}
+
+// FuzzWhole: objects that are written as whole marshal as what is read of them.
+func FuzzWhole(f *testing.F) {
+	of := kinds(f)
+	names := slices.Sorted(maps.Keys(of))
+	for i := range names {
+		f.Add(uint16(i), uint64(i))
+	}
+	f.Fuzz(func(t *testing.T, kind uint16, seed uint64) {
+		wholeness(t, of[names[int(kind)%len(names)]], rand.New(rand.NewPCG(seed, 1)))
+	})
+}
+
+// hiding has a field that JSON does not show.
+type hiding struct {
+	Shown  string `json:"shown" protobuf:"bytes,1,opt,name=shown"`
+	Hidden string `json:"-" protobuf:"bytes,2,opt,name=hidden"`
+}
+
+func TestObjectsWithFieldsThatJSONDoesNotShowAreNotWhole(t *testing.T) {
+	t.Parallel()
+	object := &hiding{Shown: "a", Hidden: "b"}
+	if out, whole, err := typed.Of(object).Write(object); whole || err != nil || string(out) != `{"shown":"a"}` {
+		t.Errorf("written as %s, whole %t: %v", out, whole, err)
+	}
+}
+
 // FuzzKinds: a document of any kind that a plan accepts is decoded as the library
 // decodes it, without strict errors, and encoded as by encoding/json.
 func FuzzKinds(f *testing.F) {

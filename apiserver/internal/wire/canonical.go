@@ -14,6 +14,8 @@ import (
 )
 
 // UnmarshalRaw is [Unmarshal], but leaves the members of the object raw.
+//
+//steer:fast raw
 func UnmarshalRaw(value []byte) (object map[string]any, ok bool) {
 	d := decoding{value: value, keepRaw: true}
 	return d.whole()

@@ -20,6 +20,8 @@ const maxDepth = 500
 // It supports plain JSON only. false means that value is malformed, not an object, has
 // duplicate members or uses an unusual encoding: the library decodes it, or returns the
 // error.
+//
+//steer:fast decode
 func Unmarshal(value []byte) (object map[string]any, ok bool) {
 	d := decoding{value: value}
 	return d.whole()
@@ -248,6 +250,8 @@ func (d *decoding) number() (any, bool) {
 // value that a YAML parser returns. false means that the parser must decode it: the
 // text has something that YAML may read differently, such as fractions, escapes and
 // characters beyond ASCII.
+//
+//steer:fast yaml
 func UnmarshalYAML(text []byte) (object map[string]any, ok bool) {
 	key := 0       // the length of a key that ends here
 	first := false // only spaces on this line so far; no key ends on another line

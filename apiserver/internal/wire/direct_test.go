@@ -62,7 +62,7 @@ func FuzzDecodeStrictly(f *testing.F) {
 }
 
 func BenchmarkDecodePod(b *testing.B) {
-	value, err := os.ReadFile("../transcode/testdata/pod.json")
+	value, err := os.ReadFile("testdata/pod.json")
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -16,6 +16,8 @@ import (
 // returns the errors.
 //
 // name validates a name.
+//
+//steer:fast metadata
 func PlainMetadata(metadata, before map[string]any, namespaced bool, name func(string) bool) bool {
 	if text, ok := metadata["name"].(string); !ok || !name(text) {
 		return false
@@ -138,6 +140,8 @@ func alphanumeric(c byte) bool {
 // PlainTypedMetadata is [PlainMetadata] for the metadata of a Go type. It also accepts
 // owner references, names that are path segments, and generateName prefixes of
 // subdomains.
+//
+//steer:fast metadata
 func PlainTypedMetadata(meta, before metav1.Object, namespaced bool, name func(string) bool) bool {
 	if text := meta.GetName(); text == "" || text == "." || text == ".." || strings.ContainsAny(text, "/%") || !name(text) {
 		return false
