@@ -43,6 +43,8 @@ func (m *Manager) Apply(ctx context.Context, live, applied Object, manager strin
 // applyLike applies a configuration that only sets fields by repeating the outcome of
 // an earlier apply of the same shape. It leaves everything else to the library, errors
 // included.
+//
+//steer:fast outcomes
 func (m *Manager) applyLike(library *managedfields.FieldManager, live, applied Object, manager string, force bool) (Object, bool) {
 	old, isUnstructured := live.(*unstructured.Unstructured)
 	configuration, alsoUnstructured := applied.(*unstructured.Unstructured)

@@ -24,99 +24,134 @@ func TestManagedFieldsAgreeWithTheLibrary(t *testing.T) {
 }
 
 func rememberedOutcomes(t *testing.T) {
-	m, status := endpoints(t)
-	plain, plainStatus := endpoints(t)
-	remembered := map[string]int{}
+	w := newWriters(t)
 	const histories = 10
 	for seed := range uint64(100) {
 		// A history is repeated with other times and other values.
-		r, chance := rand.New(rand.NewPCG(seed%histories, 2)), rand.New(rand.NewPCG(seed, 3))
-		suffix := fmt.Sprint(seed / histories)
-		live := empty()
-		for step := range 10 {
-			time.Sleep(time.Duration(chance.IntN(3)) * time.Second)
-			name := fmt.Sprintf("m%d", r.IntN(3))
-			known := m.outcomes.count + status.outcomes.count
-			var got, want Object
-			var err, wantErr error
-			did := "update"
-			if r.IntN(2) == 0 {
-				did = "apply"
-				configuration, force := renamed(randomConfiguration(r), suffix), r.IntN(2) == 0
-				library, fieldsErr := plain.bind(t.Context())
-				if fieldsErr != nil {
-					t.Fatal(fieldsErr)
-				}
-				var out any
-				out, wantErr = library.Apply(live.DeepCopy(), configuration.DeepCopy(), name, force)
-				want, _ = out.(Object)
-				got, err = m.Apply(t.Context(), live, configuration, name, force)
-				fromRaw, rawErr := m.Apply(t.Context(), rawCopy(live), configuration, name, force)
-				if (err == nil) != (rawErr == nil) {
-					t.Fatalf("seed %d step %d: apply: error %v, raw %v", seed, step, err, rawErr)
-				}
-				_, like := m.applyLike(library, live, configuration, name, force)
-				if _, rawLike := m.applyLike(library, rawCopy(live), configuration, name, force); like != rawLike {
-					t.Fatalf("seed %d step %d: the short cut of apply is for one form only: %v", seed, step, like)
-				}
-				if err == nil {
-					if diff := cmp.Diff(content(got), content(decoded(fromRaw))); diff != "" {
-						t.Fatalf("seed %d step %d: apply (-decoded +raw):\n%s", seed, step, diff)
-					}
-				}
-				if before, ok := m.applyLike(library, live, configuration, name, force); ok && before != nil && known == m.outcomes.count+status.outcomes.count {
-					remembered[did]++
-				}
-			} else {
-				next := changed(r, live, suffix)
-				endpoint, reference := m, plain
-				if r.IntN(4) == 0 {
-					endpoint, reference = status, plainStatus
-				}
-				library, fieldsErr := reference.bind(t.Context())
-				if fieldsErr != nil {
-					t.Fatal(fieldsErr)
-				}
-				want = next.DeepCopy()
-				if setManagedFieldsByLibrary(library, live.DeepCopy(), next.DeepCopy(), want, name) != nil {
-					want.SetManagedFields(nil)
-				}
-				if endpoint.updatePlainly(live, next.DeepCopy(), name) {
-					remembered[did]++
-				}
-				got, err = endpoint.Update(t.Context(), live, next.DeepCopy(), name)
-				endpoint.binding.RawMembers = seed%2 == 0
-				fromRaw, rawErr := endpoint.Update(t.Context(), rawCopy(live), rawCopy(next), name)
-				endpoint.binding.RawMembers = false
-				if rawErr != nil {
-					t.Fatal(rawErr)
-				}
-				if diff := cmp.Diff(content(got), content(decoded(fromRaw))); diff != "" {
-					t.Fatalf("seed %d step %d: update (-decoded +raw):\n%s", seed, step, diff)
-				}
-				if plainly := endpoint.updatePlainly(live, next.DeepCopy(), name); plainly != endpoint.updatePlainly(rawCopy(live), rawCopy(next), name) {
-					t.Fatalf("seed %d step %d: the short cut is for one form only: %v", seed, step, plainly)
-				}
-			}
-			if (err == nil) != (wantErr == nil) || err != nil && err.Error() != wantErr.Error() {
-				t.Fatalf("seed %d step %d: %s: error %v, want %v", seed, step, did, err, wantErr)
-			}
-			if err != nil {
-				continue
-			}
-			if diff := cmp.Diff(content(want), content(got)); diff != "" {
-				t.Fatalf("seed %d step %d: %s (-library +ours):\n%s", seed, step, did, diff)
-			}
-			live = stored(got)
-		}
+		w.raw = seed%2 == 0
+		w.history(t, rand.New(rand.NewPCG(seed%histories, 2)), rand.New(rand.NewPCG(seed, 3)), fmt.Sprint(seed/histories))
 	}
-	for did, times := range remembered {
+	for did, times := range w.remembered {
 		if times < 30 {
 			t.Errorf("only %d of the writes took the short cut: %s", times, did)
 		}
 	}
-	if len(remembered) != 2 {
-		t.Errorf("remembered %v, want both kinds of writes", remembered)
+	if len(w.remembered) != 2 {
+		t.Errorf("remembered %v, want both kinds of writes", w.remembered)
+	}
+}
+
+// FuzzHistories: managedFields after random applies and updates, conflicts and removals
+// included, are those of the library, also when the same writes come again.
+func FuzzHistories(f *testing.F) {
+	f.Add([]byte{}, uint64(1))
+	f.Add([]byte("\x80\x80applies of one manager, again and again, until an outcome is known"), uint64(2))
+	f.Fuzz(func(t *testing.T, choices []byte, times uint64) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWriters(t)
+			for again := range uint64(3) {
+				w.raw = again%2 == 0
+				w.history(t, rand.New(&bytesSource{rest: choices}), rand.New(rand.NewPCG(times, again)), fmt.Sprint(again))
+			}
+		})
+	})
+}
+
+// writers are the endpoints of a kind, and others that only lend their library.
+type writers struct {
+	main, status, plain, plainStatus *Manager
+	// raw lets updates leave managedFields raw.
+	raw bool
+	// remembered counts the writes that took the short cut.
+	remembered map[string]int
+}
+
+func newWriters(t *testing.T) *writers {
+	w := &writers{remembered: map[string]int{}}
+	w.main, w.status = endpoints(t)
+	w.plain, w.plainStatus = endpoints(t)
+	return w
+}
+
+// history plays random writes to one object and compares each outcome with that of the library.
+func (w *writers) history(t *testing.T, r, chance *rand.Rand, suffix string) {
+	t.Helper()
+	live := empty()
+	for step := range 10 {
+		time.Sleep(time.Duration(chance.IntN(3)) * time.Second)
+		name := fmt.Sprintf("m%d", r.IntN(3))
+		known := w.main.outcomes.count + w.status.outcomes.count
+		var got, want Object
+		var err, wantErr error
+		did := "update"
+		if r.IntN(2) == 0 {
+			did = "apply"
+			configuration, force := renamed(randomConfiguration(r), suffix), r.IntN(2) == 0
+			library, fieldsErr := w.plain.bind(t.Context())
+			if fieldsErr != nil {
+				t.Fatal(fieldsErr)
+			}
+			var out any
+			out, wantErr = library.Apply(live.DeepCopy(), configuration.DeepCopy(), name, force)
+			want, _ = out.(Object)
+			got, err = w.main.Apply(t.Context(), live, configuration, name, force)
+			fromRaw, rawErr := w.main.Apply(t.Context(), rawCopy(live), configuration, name, force)
+			if (err == nil) != (rawErr == nil) {
+				t.Fatalf("step %d: apply: error %v, raw %v", step, err, rawErr)
+			}
+			_, like := w.main.applyLike(library, live, configuration, name, force)
+			if _, rawLike := w.main.applyLike(library, rawCopy(live), configuration, name, force); like != rawLike {
+				t.Fatalf("step %d: the short cut of apply is for one form only: %v", step, like)
+			}
+			if err == nil {
+				if diff := cmp.Diff(content(got), content(decoded(fromRaw))); diff != "" {
+					t.Fatalf("step %d: apply (-decoded +raw):\n%s", step, diff)
+				}
+			}
+			if before, ok := w.main.applyLike(library, live, configuration, name, force); ok && before != nil && known == w.main.outcomes.count+w.status.outcomes.count {
+				w.remembered[did]++
+			}
+		} else {
+			next := changed(r, live, suffix)
+			endpoint, reference := w.main, w.plain
+			if r.IntN(4) == 0 {
+				endpoint, reference = w.status, w.plainStatus
+			}
+			library, fieldsErr := reference.bind(t.Context())
+			if fieldsErr != nil {
+				t.Fatal(fieldsErr)
+			}
+			want = next.DeepCopy()
+			if setManagedFieldsByLibrary(library, live.DeepCopy(), next.DeepCopy(), want, name) != nil {
+				want.SetManagedFields(nil)
+			}
+			if endpoint.updatePlainly(live, next.DeepCopy(), name) {
+				w.remembered[did]++
+			}
+			got, err = endpoint.Update(t.Context(), live, next.DeepCopy(), name)
+			endpoint.binding.RawMembers = w.raw
+			fromRaw, rawErr := endpoint.Update(t.Context(), rawCopy(live), rawCopy(next), name)
+			endpoint.binding.RawMembers = false
+			if rawErr != nil {
+				t.Fatal(rawErr)
+			}
+			if diff := cmp.Diff(content(got), content(decoded(fromRaw))); diff != "" {
+				t.Fatalf("step %d: update (-decoded +raw):\n%s", step, diff)
+			}
+			if plainly := endpoint.updatePlainly(live, next.DeepCopy(), name); plainly != endpoint.updatePlainly(rawCopy(live), rawCopy(next), name) {
+				t.Fatalf("step %d: the short cut is for one form only: %v", step, plainly)
+			}
+		}
+		if (err == nil) != (wantErr == nil) || err != nil && err.Error() != wantErr.Error() {
+			t.Fatalf("step %d: %s: error %v, want %v", step, did, err, wantErr)
+		}
+		if err != nil {
+			continue
+		}
+		if diff := cmp.Diff(content(want), content(got)); diff != "" {
+			t.Fatalf("step %d: %s (-library +ours):\n%s", step, did, diff)
+		}
+		live = stored(got)
 	}
 }
 

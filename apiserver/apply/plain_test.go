@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,6 +70,20 @@ func TestManagedFieldsOfTypedObjectsAgreeWithTheLibrary(t *testing.T) {
 			})
 		})
 	}
+}
+
+// FuzzTypedHistories: managedFields of Deployments after random updates are those of the library.
+func FuzzTypedHistories(f *testing.F) {
+	kind, fresh := appsv1.SchemeGroupVersion.WithKind("Deployment"), func() Object { return &appsv1.Deployment{} }
+	types := sync.OnceValues(func() (main, status *Manager) { return builtIn(kind, fresh) })
+	f.Add([]byte{})
+	f.Add([]byte("fields that change, and managers that take turns"))
+	f.Fuzz(func(t *testing.T, choices []byte) {
+		main, status := types()
+		synctest.Test(t, func(t *testing.T) {
+			typedHistory(t, rand.New(&bytesSource{rest: choices}), main, status, kind, fresh)
+		})
+	})
 }
 
 func typedHistory(t *testing.T, r *rand.Rand, main, status *Manager, kind schema.GroupVersionKind, fresh func() Object) (plainly, all int) {

@@ -72,6 +72,8 @@ func setManagedFieldsByLibrary(library *managedfields.FieldManager, live, change
 // managedFields were written by the server, and every value is of its type and has a
 // unique label. Fields that a write adds or modifies move from all other managers to
 // the writer, and removed ones from all.
+//
+//steer:fast comparison
 func (m *Manager) updatePlainly(live, obj Object, manager string) bool {
 	root, resets := m.root(), m.resets()
 	if root == nil || resets == nil || !utf8.ValidString(manager) || !m.ofVersion(live) || !m.ofVersion(obj) {

@@ -12,6 +12,8 @@ import (
 // canonicalMeta reports whether metadata certainly has the form that decoding and
 // encoding it would give it: known fields of their types, nothing empty that
 // would be left out, times in UTC and whole seconds.
+//
+//steer:fast raw
 func canonicalMeta(metadata map[string]any) bool {
 	for name, value := range metadata {
 		ok := false

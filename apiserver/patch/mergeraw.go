@@ -10,6 +10,8 @@ import (
 )
 
 // mergeRaw is [merge] for a raw member. ok is false if the member must be decoded.
+//
+//steer:fast raw
 func mergeRaw(current wire.RawValue, value any) (merged any, ok bool) {
 	patch, isObject := value.(map[string]any)
 	if !isObject || !current.IsObject() {

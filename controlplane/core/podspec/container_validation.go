@@ -364,6 +364,8 @@ func checkAmounts(f *valid.Field, r *corev1.ResourceRequirements, rule resourceR
 
 // plainAmounts reports whether what is asked for is certainly valid for every kind: cpu and
 // memory, of which no more is asked for than allowed. All else is for the rules.
+//
+//steer:fast names
 func plainAmounts(r *corev1.ResourceRequirements) bool {
 	for name, limit := range r.Limits {
 		if name != corev1.ResourceCPU && name != corev1.ResourceMemory || limit.Sign() < 0 {

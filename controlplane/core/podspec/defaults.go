@@ -105,6 +105,8 @@ func isLatest(image string) bool {
 // plainTag returns the tag of a reference that is certainly one and has no digest:
 // names of small letters and digits with single dots and dashes between them, and maybe a
 // tag. What it does not accept is for imageName.
+//
+//steer:fast names
 func plainTag(image string) (tag string, ok bool) {
 	const longest, longestTag = 255, 128
 	name, tag, tagged := strings.Cut(image, ":")

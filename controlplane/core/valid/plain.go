@@ -9,6 +9,8 @@ import "strings"
 // of problems. What they do not recognise is checked by the rules, which return errors.
 
 // PlainLabel reports whether a text is certainly a DNS label.
+//
+//steer:fast names
 func PlainLabel(text string) bool {
 	if text == "" || len(text) > 63 || text[0] == '-' || text[len(text)-1] == '-' {
 		return false

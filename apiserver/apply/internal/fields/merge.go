@@ -12,6 +12,8 @@ import (
 
 // Merge returns an object with the fields of a configuration set, sharing the unchanged
 // parts. false means that the configuration does more than setting fields.
+//
+//steer:fast outcomes
 func Merge(n *Type, object, configuration map[string]any) (map[string]any, bool) {
 	if n == nil || !n.object || n.wholeObject || object == nil || len(configuration) == 0 {
 		return nil, false

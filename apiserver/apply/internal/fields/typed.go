@@ -17,6 +17,8 @@ import (
 
 // CompareTyped is [Compare] for two structs of one Go type, as JSON would show them.
 // Only the parts that differ are converted to JSON.
+//
+//steer:fast comparison
 func CompareTyped(n *Type, before, after reflect.Value) (*Tree, bool) {
 	t := newTree(16)
 	return t, t.compareTyped(n, 0, before, after)

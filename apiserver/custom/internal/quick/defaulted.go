@@ -55,6 +55,8 @@ func NewDefaulted(s *schema.Structural, root bool) *Defaulted {
 
 // RecognisesObject reports whether a whole object would be left as it is, its type
 // and metadata aside.
+//
+//steer:fast defaulted
 func (t *Defaulted) RecognisesObject(content map[string]any) bool {
 	if t == nil || t.others { // others are metadata as well
 		return false

@@ -175,6 +175,8 @@ func (p *Schema) members(s *spec.Schema) (known bool) {
 
 // AcceptsContent reports whether the content of an object certainly satisfies the schema.
 // Decoded members are encoded to be checked.
+//
+//steer:fast schema
 func (p *Schema) AcceptsContent(content map[string]any) bool {
 	if p == nil || p.kind != "" && p.kind != "object" || p.kind != "" && !p.acceptsLength(len(content)) {
 		return false
