@@ -164,7 +164,7 @@ func (f Figure) differs(was, is int64, rounding int64) bool {
 // rounding is by how many of its bytes an operation's share of what a process allocates once
 // can differ: go test rounds the mean, and of requests of some kilobytes more than one is
 // divided.
-func rounding(bytes int64) int64 { return max(1, bytes/4000) }
+func rounding(bytes int64) int64 { return max(1, bytes/2000) }
 
 // Compare says what differs: any allocation more or less, any byte beyond rounding (both
 // within what the suite allows), a time that is more than slack times longer, a benchmark that is new or gone. Better
