@@ -137,7 +137,7 @@ func (p *pods) one(ctx context.Context, transport http.RoundTripper, name, port 
 	if err != nil {
 		return errors.Join(err, raw.Close())
 	}
-	defer spdy.Close()
+	defer func() { _ = spdy.Close() }() // the API server may have closed it
 	go spdy.Serve(spdystream.NoOpStreamHandler)
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	defer stop()
