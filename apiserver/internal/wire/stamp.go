@@ -4,7 +4,6 @@
 package wire
 
 import (
-	"bytes"
 	"errors"
 	"strconv"
 )
@@ -20,43 +19,12 @@ const Placeholder = "0"
 // without it and the offset at which the store inserts the revision. It reuses the
 // memory of value.
 func Open(value []byte) (opened []byte, stamp int, err error) {
-	stamp, ok := usualStamp(value)
-	end := stamp + len(Placeholder) + 1
-	if !ok {
-		var start int
-		start, end, ok = Find(value, "metadata", "resourceVersion")
-		if !ok || end-start != len(Placeholder)+2 {
-			return nil, 0, ErrNoRevision
-		}
-		stamp = start + 1
+	start, end, ok := Find(value, "metadata", "resourceVersion")
+	if !ok || end-start != len(Placeholder)+2 {
+		return nil, 0, ErrNoRevision
 	}
+	stamp = start + 1
 	return append(value[:stamp], value[end-1:]...), stamp, nil
-}
-
-// usualStamp finds the offset of the revision in an encoded Go type, where only strings
-// come before it in the metadata.
-//
-//steer:fast stamp
-func usualStamp(value []byte) (stamp int, ok bool) {
-	const member = `,"resourceVersion":"` + Placeholder + `"`
-	before := bytes.Index(value, []byte(member)) // it cannot be inside a string, whose quotes are escaped
-	if before < 0 {
-		return 0, false
-	}
-	const metadata = `,"metadata":{`
-	opened := 0
-	for i, c := range value[:before] {
-		switch c {
-		case '{':
-			opened++
-			if opened == 2 && !bytes.HasSuffix(value[:i+1], []byte(metadata)) {
-				return 0, false
-			}
-		case '}', '[':
-			return 0, false
-		}
-	}
-	return before + len(member) - len(Placeholder) - 1, opened == 2
 }
 
 // Restamp returns a copy of an object with another revision: the digits at stamp are
