@@ -7,6 +7,9 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net"
+	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -89,6 +92,50 @@ func locksAcrossCalls(ctx context.Context, c client.Client, app *corev1.ConfigMa
 	return err
 }
 
+// ignoresItsContext tries a write until it is done, whatever its context says.
+func ignoresItsContext(ctx context.Context, c client.Client, app *corev1.ConfigMap) error {
+	for {
+		if _, err := ensure(context.WithoutCancel(ctx), c, secretOf(app, "db", "1")); err == nil {
+			return nil
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+// waitsForASocket waits for an answer that does not come, in real time.
+func waitsForASocket(ctx context.Context, c client.Client, app *corev1.ConfigMap) error {
+	if _, err := ensure(ctx, c, secretOf(app, "db", "1")); err != nil {
+		return err
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", l.Addr().String())
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_, err = conn.Read(make([]byte, 1))
+	return err
+}
+
+// sleepsForReal waits for a program, which knows nothing of virtual time.
+func sleepsForReal(ctx context.Context, c client.Client, app *corev1.ConfigMap) error {
+	if _, err := ensure(ctx, c, secretOf(app, "db", "1")); err != nil {
+		return err
+	}
+	return exec.CommandContext(ctx, "sleep", "60").Run()
+}
+
+// leavesAGoroutine has one that does not end with it.
+func leavesAGoroutine(ctx context.Context, c client.Client, app *corev1.ConfigMap) error {
+	go func() { select {} }()
+	_, err := ensure(ctx, c, secretOf(app, "db", "1"))
+	return err
+}
+
 // TestRunNamesWhatAnOperatorMustNotDo gives each its verdict.
 func TestRunNamesWhatAnOperatorMustNotDo(t *testing.T) {
 	t.Parallel()
@@ -101,12 +148,16 @@ func TestRunNamesWhatAnOperatorMustNotDo(t *testing.T) {
 		"remembers in its package": {remembersInItsPackage, []string{"state of a package survives", "step "}},
 		"turns around":             {turnsAround, []string{"never settles", "times update ConfigMap default/app", "configmap default/app: updated ConfigMap default/app"}},
 		"panics after its restart": {panicsAfterItsRestart, []string{"the process died", "db is there", "crash_after_create_Secret_db"}},
+		"ignores its context":      {ignoresItsContext, []string{"goroutines are left", "ignoresItsContext", "crash_before_create_Secret_db"}},
+		"waits for a socket":       {waitsForASocket, []string{"stuck", "waitsForASocket", "IO wait"}},
+		"sleeps for real":          {sleepsForReal, []string{"stuck", "sleepsForReal"}},
+		"leaves a goroutine":       {leavesAGoroutine, []string{"goroutines are left", "leavesAGoroutine"}},
 		"locks across calls":       {locksAcrossCalls, []string{"stuck", "locksAcrossCalls", "sync.Mutex.Lock"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := explore.Options{Orders: 2}
-			if name == "locks across calls" {
+			if slices.Contains(test.want, "stuck") {
 				o.Stuck = 2 * time.Second // it goes on at no time
 			}
 			r, err := explored(t, operated(test.do), o)

@@ -17,7 +17,6 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -71,6 +70,9 @@ func Serve(t *testing.T, f func(t *testing.T)) {
 		go watch(&passed, r.Stuck, done)
 		record := engine.Run(t, f, r.Plan, r.Limits)
 		close(done)
+		if record.Trouble != nil && record.Trouble.Type == engine.Left {
+			record.Trouble.Message += "\n" + culprits(stacks(), true)
+		}
 		answer(record)
 		if record.Trouble != nil && record.Trouble.Type == engine.Left {
 			os.Exit(exitLeft) // its goroutines are in the way of the next run
@@ -106,7 +108,7 @@ func watch(passed *atomic.Int64, most time.Duration, done <-chan struct{}) {
 		if now == last {
 			answer(engine.Record{Trouble: &engine.Trouble{
 				Type:    engine.Stuck,
-				Message: fmt.Sprintf("nothing has gone on for %s of real time, because of:\n%s", most, culprits(stacks())),
+				Message: fmt.Sprintf("nothing has gone on for %s of real time, because of:\n%s", most, culprits(stacks(), false)),
 			}})
 			os.Exit(exitLeft)
 		}
@@ -121,23 +123,4 @@ func stacks() string {
 			return string(b[:n])
 		}
 	}
-}
-
-// culprits are the goroutines of a bubble that keep its time from going on: those that run,
-// or wait for something that the bubble cannot see.
-func culprits(stacks string) string {
-	const most, lines = 3, 16
-	var out []string
-	for g := range strings.SplitSeq(stacks, "\n\n") {
-		header, _, _ := strings.Cut(g, "\n")
-		if !strings.Contains(header, "synctest bubble") || strings.Contains(header, "(durable)") || strings.Contains(header, "[synctest.") {
-			continue
-		}
-		parts := strings.SplitN(g, "\n", lines+1)
-		out = append(out, strings.Join(parts[:min(len(parts), lines)], "\n"))
-	}
-	if len(out) == 0 {
-		return "no goroutine of the bubble"
-	}
-	return strings.Join(out[:min(len(out), most)], "\n\n")
 }
