@@ -50,8 +50,10 @@ func TestGroupsJoinAProjectOfOneGroup(t *testing.T) {
 			t.Errorf("the webhooks are not in the test:\n%s", now[name])
 		}
 	}
-	program(t, dir, "go", "mod", "tidy")
-	passes(t, dir, "./...")
+	if runsProjects() {
+		program(t, dir, "go", "mod", "tidy")
+		passes(t, dir, "./...")
+	}
 	for _, gvk := range []project.GVK{guestbook("v1"), other, guestbook("v2")} {
 		if report, err := DeleteWebhook(t.Context(), DeleteOptions{Dir: dir, GVK: gvk, Force: true}); err != nil || len(report.Notes) > 0 {
 			t.Error(err, report)
@@ -73,5 +75,7 @@ func TestGroupsJoinAProjectOfOneGroup(t *testing.T) {
 			t.Errorf("%s is left", name)
 		}
 	}
-	compiles(t, dir, "./...")
+	if runsProjects() {
+		compiles(t, dir, "./...")
+	}
 }

@@ -128,28 +128,28 @@ func program(t *testing.T, dir string, words ...string) string {
 	return string(out)
 }
 
-// passes runs the tests of a project if STEER_PROJECTS is set, as it is in .ci/run projects, and
-// compiles them otherwise: each links a server. TestProjectPassesItsOwnTests runs them anywhere.
+// runsProjects reports whether the go command runs in projects, as it does in .ci/run projects.
+// What it reads and links costs more than all other tests here; TestProjectPassesItsOwnTests
+// compiles one project anywhere.
+func runsProjects() bool { return os.Getenv("STEER_PROJECTS") != "" }
+
+// passes runs the tests of a project, if the go command runs in projects.
 func passes(t *testing.T, dir, packages string) {
 	t.Helper()
-	if os.Getenv("STEER_PROJECTS") == "" {
-		compiles(t, dir, packages)
-		return
+	if runsProjects() {
+		program(t, dir, "go", "test", packages)
 	}
-	program(t, dir, "go", "test", packages)
 }
 
-// compiles checks that packages and their tests compile, and links nothing. The tests that run
-// in projects, and go vet with the analyzers of go test, are the business of go test; all
-// analyzers of go vet, which have to read hundreds of dependencies once more, that of the
-// pages which .ci/run fresh plays.
+// compiles checks that packages and their tests compile, and links nothing. Vetting is the
+// business of the pages that .ci/run fresh plays.
 func compiles(t *testing.T, dir, packages string) {
 	t.Helper()
 	program(t, dir, "go", "list", "-export", "-test", "-f", "{{.Name}}", packages)
 }
 
 // TestProjectPassesItsOwnTests is the way of a new user: everything that is made
-// compiles, and its tests pass, without an edit.
+// compiles, and its tests pass, without an edit; those run in .ci/run projects.
 func TestProjectPassesItsOwnTests(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "guest book") // paths may have blanks
@@ -180,19 +180,28 @@ func TestProjectPassesItsOwnTests(t *testing.T) {
 	createWebhook(t, WebhookOptions{Dir: dir, GVK: kindOf("webapp", "v2", "Policy"), Defaulting: true})
 	create(t, APIOptions{Dir: dir, GVK: kindOf("apps", "v1", "Deployment"), NoResource: true})
 	createWebhook(t, WebhookOptions{Dir: dir, GVK: kindOf("core", "v1", "Pod"), Defaulting: true, Validation: true})
-	program(t, dir, "go", "test", "./...")
-	// The test of the controller calls the webhooks.
+	if runsProjects() {
+		program(t, dir, "go", "test", "./...")
+		refusesASample(t, dir)
+	} else {
+		compiles(t, dir, "./...")
+	}
+	for _, command := range [][]string{{"go", "mod", "tidy", "-diff"}, {"gofmt", "-l", "."}} {
+		if out := program(t, dir, command...); out != "" {
+			t.Errorf("%v: %s", command, out)
+		}
+	}
+}
+
+// refusesASample checks that the test of a controller calls the webhooks.
+func refusesASample(t *testing.T, dir string) {
+	t.Helper()
 	hook := "internal/webhook/v1/guestbook_webhook.go"
 	write(t, dir, hook, strings.Replace(tree(t, dir)[hook], "return nil, nil", "return nil, errors.New(\"no guestbooks today\")", 1))
 	test := exec.CommandContext(t.Context(), "go", "test", "./internal/controller", "-run", "TestGuestbook")
 	test.Dir = dir
 	if out, err := test.CombinedOutput(); err == nil || !bytes.Contains(out, []byte("no guestbooks today")) {
 		t.Errorf("a validator that denies the sample does not fail the test: %v\n%s", err, out)
-	}
-	for _, command := range [][]string{{"go", "mod", "tidy", "-diff"}, {"gofmt", "-l", "."}} {
-		if out := program(t, dir, command...); out != "" {
-			t.Errorf("%v: %s", command, out)
-		}
 	}
 }
 

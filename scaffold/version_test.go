@@ -83,8 +83,10 @@ func TestAControllerOutlivesTheVersionThatItReconciles(t *testing.T) {
 	if text := tree(t, dir)[controller]; strings.Contains(text, "webappv1") || !strings.Contains(text, "_ = webappv2.GuestbookSpec{} // mine") {
 		t.Errorf("the controller is\n%s", text)
 	}
-	program(t, dir, "go", "mod", "tidy")
-	passes(t, dir, "./...")
+	if runsProjects() {
+		program(t, dir, "go", "mod", "tidy")
+		passes(t, dir, "./...")
+	}
 	if _, err := DeleteWebhook(t.Context(), DeleteOptions{Dir: dir, GVK: guestbook("v2"), Force: true}); err != nil {
 		t.Fatal(err)
 	}
