@@ -13,10 +13,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
 // TestDifferencesDecideOwnership compares, over random histories, the managedFields
-// made from differences with those made from whole objects.
+// made from differences with those made from whole objects. In every second history the
+// members of objects are raw, as those of stored objects.
 func TestDifferencesDecideOwnership(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, differencesDecideOwnership) // entries are ordered by time
@@ -55,7 +58,17 @@ func differencesDecideOwnership(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := live.DeepCopy()
-			got := mustUpdate(t, endpoint, live, next, manager)
+			if seed%2 == 1 {
+				wire.EncodeMembers(live.Object)
+				wire.EncodeMembers(next.Object)
+			}
+			updated, err := endpoint.Update(t.Context(), live, next, manager)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wire.DecodeMembers(live.Object)
+			wire.DecodeMembers(updated.(*unstructured.Unstructured).Object)
+			got := stored(updated)
 			if diff := cmp.Diff(record(want.(Object)), record(got)); diff != "" {
 				t.Fatalf("seed %d step %d: record (-whole +differences):\n%s", seed, step, diff)
 			}
@@ -82,7 +95,10 @@ func randomWidget(r *rand.Rand) *unstructured.Unstructured {
 	object := func(members map[string]func() any) map[string]any {
 		out := map[string]any{}
 		for _, name := range slices.Sorted(maps.Keys(members)) { // the same seed, the same object
-			if r.IntN(2) == 0 {
+			switch r.IntN(20) {
+			case 0:
+				out[name] = nil
+			case 1, 2, 3, 4, 5, 6, 7, 8, 9, 10:
 				out[name] = members[name]()
 			}
 		}

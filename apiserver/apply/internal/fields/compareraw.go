@@ -32,11 +32,11 @@ func typeOfRaw(value wire.RawValue) jsonType {
 
 func isFraction(number wire.RawValue) bool { return strings.ContainsAny(string(number), ".e") }
 
-// rawPair returns two values if all of them that exist are raw; one that does not exist
-// is "".
+// rawPair returns two values if all of them that exist are raw; one that does not exist, or is
+// null, is "".
 func rawPair(where side, a, b any) (x, y wire.RawValue, ok bool) {
-	x, isX := a.(wire.RawValue)
-	y, isY := b.(wire.RawValue)
+	x, isX := valueOf(a)
+	y, isY := valueOf(b)
 	switch where {
 	case left:
 		return x, "", isX
@@ -44,14 +44,16 @@ func rawPair(where side, a, b any) (x, y wire.RawValue, ok bool) {
 		return "", y, isY
 	case both:
 	}
-	// null is like an absent value, which is ""
-	if isX && typeOfRaw(x) == null {
-		x = ""
-	}
-	if isY && typeOfRaw(y) == null {
-		y = ""
-	}
 	return x, y, isX && isY
+}
+
+// valueOf returns a value if it is raw: "" for null.
+func valueOf(v any) (value wire.RawValue, raw bool) {
+	value, raw = v.(wire.RawValue)
+	if raw && typeOfRaw(value) == null {
+		return "", true
+	}
+	return value, raw
 }
 
 // holdsRaw is holds for raw values.
