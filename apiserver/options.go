@@ -60,6 +60,9 @@ type Options struct {
 type Limits struct {
 	// BodyBytes of one request [3 MiB]; more is answered with 413.
 	BodyBytes int64
+	// ObjectBytes of an object as it is stored [1.5 MiB, as etcd takes by default, so that
+	// an object which is stored here is stored in any cluster]; more is answered with 500.
+	ObjectBytes int
 	// Reads and Writes in flight [400, 200], long requests not counted; more are
 	// answered with 429. A user holds as many as are left free, so that one alone has at
 	// most half of them. Members of system:masters, health checks and what the server
@@ -91,7 +94,7 @@ type Limits struct {
 
 // withDefaults sets the defaults; no limit becomes 0.
 func (l Limits) withDefaults() Limits {
-	l.BodyBytes = limit(l.BodyBytes, 3<<20)
+	l.BodyBytes, l.ObjectBytes = limit(l.BodyBytes, 3<<20), limit(l.ObjectBytes, 3<<19)
 	l.Reads, l.Writes = limit(l.Reads, 400), limit(l.Writes, 200)
 	l.WatchesPerUser = limit(l.WatchesPerUser, 10_000)
 	l.OpenConnections = limit(l.OpenConnections, 10_000)

@@ -112,7 +112,7 @@ func New(options Options) (*Server, error) {
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.registry = registry.New(registry.Options{
 		Store: s.store, Identity: s.entropy, Admission: options.Admission, AuthorizeCreate: s.authorizeCreate,
-		CacheBytes: options.CacheBytes, Notes: s.notes,
+		CacheBytes: options.CacheBytes, Notes: s.notes, ObjectBytes: s.limits.ObjectBytes,
 	})
 	s.endpoint = endpoint.New(endpoint.Options{
 		Registry: s.registry, Known: s.known, Watched: s.metrics.watch, Jitter: s.entropy.Jitter, Log: options.Log,
@@ -291,6 +291,11 @@ func (s *Server) Generation() uint64 { return s.table.Load().generation }
 
 // Serves reports whether a resource is served.
 func (s *Server) Serves(gr schema.GroupResource) bool { return s.table.Load().resources[gr] != nil }
+
+// HasBuiltIn reports whether a group version has kinds with Go types.
+func (s *Server) HasBuiltIn(gv schema.GroupVersion) bool {
+	return s.table.Load().serves(gv.Group, gv.Version)
+}
 
 // Handler returns the HTTP handler of the server. It authenticates requests.
 func (s *Server) Handler() http.Handler {

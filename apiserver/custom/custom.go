@@ -131,6 +131,8 @@ func versionOf(crd *v1.CustomResourceDefinition, v *v1.CustomResourceDefinitionV
 		Strategy:   s,
 		RawMembers: true,
 		Prune:      s.prune,
+
+		NormalizeApplied: s.normalizeApplied,
 		Ownership:  owners.object(v.Name),
 		Schema:     schema.OpenAPI(),
 		Printer:    newPrinter(v.AdditionalPrinterColumns),

@@ -56,8 +56,18 @@ var _ resource.Strategy = (*strategy)(nil)
 // Normalize coerces metadata, prunes what the schema does not know, drops nulls
 // that it does not allow, and sets defaults.
 func (s *strategy) Normalize(obj resource.Object) ([]string, error) {
+	return s.normalize(obj, coercion{dropNulls: true, defaults: true})
+}
+
+// normalizeApplied is Normalize for the result of an apply, whose nulls stay.
+func (s *strategy) normalizeApplied(obj resource.Object) error {
+	_, err := s.normalize(obj, coercion{defaults: true})
+	return err
+}
+
+func (s *strategy) normalize(obj resource.Object, c coercion) ([]string, error) {
 	content := obj.(*unstructured.Unstructured).Object
-	unknown, err := s.coerce(content, true)
+	unknown, err := s.coerce(content, c)
 	if err == nil && s.hooks != nil {
 		resource.DecodeMembers(content)
 		s.hooks.normalize(content)
@@ -65,9 +75,16 @@ func (s *strategy) Normalize(obj resource.Object) ([]string, error) {
 	return unknown, err
 }
 
-// coerce is Normalize, perhaps without defaults. It keeps raw members raw, except
-// values that have no canonical encoding any more.
-func (s *strategy) coerce(content map[string]any, defaults bool) ([]string, error) {
+// coercion says what is done beside coercing metadata and pruning.
+type coercion struct {
+	// dropNulls drops nulls that the schema does not allow and that no default replaces.
+	dropNulls bool
+	defaults  bool
+}
+
+// coerce does as c says. It keeps raw members raw, except values that have no canonical
+// encoding any more.
+func (s *strategy) coerce(content map[string]any, c coercion) ([]string, error) {
 	structural, err := s.schema.Structural()
 	if err != nil {
 		return nil, err
@@ -99,7 +116,9 @@ func (s *strategy) coerce(content map[string]any, defaults bool) ([]string, erro
 	}
 	if !unchanged {
 		unknown = append(unknown, pruning.PruneWithOptions(content, structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})...)
-		defaulting.PruneNonNullableNullsWithoutDefaults(content, structural)
+		if c.dropNulls {
+			defaulting.PruneNonNullableNullsWithoutDefaults(content, structural)
+		}
 	}
 	if s.schema.features().embeds {
 		coerceErr, dropped := objectmeta.CoerceWithOptions(nil, content, structural, false, objectmeta.CoerceOptions{ReturnUnknownFieldPaths: true})
@@ -122,7 +141,7 @@ func (s *strategy) coerce(content map[string]any, defaults bool) ([]string, erro
 			return nil, err
 		}
 	}
-	if defaults && !unchanged && s.schema.features().defaults {
+	if c.defaults && !unchanged && s.schema.features().defaults {
 		defaulting.Default(content, structural)
 	}
 	return unknown, nil
@@ -422,5 +441,5 @@ func knows(structural *schema.Structural, path []string) bool {
 // what is read in the version it was stored in, get those.
 func (s *strategy) prune(obj resource.Object) {
 	// Whatever could fail here has been checked when the object was stored.
-	_, _ = s.coerce(obj.(*unstructured.Unstructured).Object, false)
+	_, _ = s.coerce(obj.(*unstructured.Unstructured).Object, coercion{dropNulls: true})
 }

@@ -200,14 +200,14 @@ func TestServerHasTheLimitsChecksAndMetricsOfItsOptions(t *testing.T) {
 	metrics.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "notes_read_aloud_total", Help: "Notes that were read aloud."}))
 	file := filepath.Join(t.TempDir(), "config")
 	start(t, noteServer(func(o *extension.Options) {
-		o.Limits.BodyBytes = 4 << 20
+		o.Limits.BodyBytes, o.Limits.ObjectBytes = 4<<20, 4<<20
 		o.Checks = []apiserver.Check{{Name: "ink", ReadyOnly: true, Run: func() error { return errors.New("there is none") }}}
 		o.Metrics = metrics
 	}), "--standalone", "--write-kubeconfig", file)
 	c := newClient(t, kubeconfig(t, file))
 	body := func(bytes int) string { return strings.Replace(note, "buy milk", strings.Repeat("x", bytes), 1) }
 	c.must(http.StatusRequestEntityTooLarge, "POST", notes, body(4<<20))
-	c.must(http.StatusCreated, "POST", notes, body(7<<19)) // more than the default limit
+	c.must(http.StatusCreated, "POST", notes, body(7<<19)) // more than the default limits
 	if got := c.must(http.StatusInternalServerError, "GET", "/readyz", ""); !strings.Contains(got, "[-]ink failed") {
 		t.Errorf("the check is not run: %s", got)
 	}

@@ -35,6 +35,10 @@ type Version struct {
 	Strategy Strategy
 	// MetadataErrors says how often creates and updates list errors of metadata.
 	MetadataErrors MetadataErrors
+	// NormalizeApplied takes the place of the Normalize of strategies for the result of an
+	// apply, of the object and its status: nulls that the schema does not allow stay, and
+	// are refused by the validation. nil: Normalize.
+	NormalizeApplied func(obj Object) error
 	// Prune removes fields that the schema does not know from an object that was
 	// converted to this version for a reader. Unlike Strategy.Normalize it sets no
 	// defaults, because the object is not written. nil: nothing is pruned.

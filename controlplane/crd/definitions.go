@@ -347,6 +347,11 @@ func (d *Definitions) install(e *entry) error {
 	if err != nil {
 		return fmt.Errorf("crd: serve %s: %w", crd.Name, err)
 	}
+	for i := range served.Versions {
+		// Nothing joins the kinds of a built-in version: their paths have no room for others.
+		v := &served.Versions[i]
+		v.NotServed = v.NotServed || d.options.Server.HasBuiltIn(schema.GroupVersion{Group: crd.Spec.Group, Version: v.Name})
+	}
 	under := &stored{definitions: d, key: storage.Key{Bucket: Bucket, Name: crd.Name}}
 	under.at.Store(int64(e.revision))
 	served.Storage.Definition = under

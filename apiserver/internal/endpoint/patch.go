@@ -152,7 +152,7 @@ func (p *patcher) parseApplied(options *metav1.PatchOptions) error {
 	if p.directive != metav1.FieldValidationIgnore {
 		if _, err := yaml.YAMLToJSONStrict(p.body); err != nil {
 			if _, lenient := yaml.YAMLToJSON(p.body); lenient == nil {
-				p.findings = []error{err}
+				p.findings = []error{fmt.Errorf("error converting YAML to JSON: %w", err)}
 			}
 		}
 	}
@@ -211,7 +211,12 @@ func (p *patcher) apply(ctx context.Context, old resource.Object) (resource.Obje
 	if u, ok := obj.(*unstructured.Unstructured); ok && p.v.RawMembers {
 		wire.EncodeMembers(u.Object)
 	}
-	if _, err := p.strategy.Normalize(obj); err != nil {
+	if p.v.NormalizeApplied != nil {
+		err = p.v.NormalizeApplied(obj)
+	} else {
+		_, err = p.strategy.Normalize(obj)
+	}
+	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	if len(p.findings) > 0 {

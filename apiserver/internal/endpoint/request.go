@@ -6,6 +6,7 @@ package endpoint
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -98,21 +99,21 @@ func (r *Request) offer() negotiate.Offer {
 	return negotiate.Offer{Protobuf: r.Version.Protobuf(), Shapes: true, Stream: r.Verb == "watch"}
 }
 
-// negotiate chooses the representation of the answer.
+// negotiate chooses the representation of the answer. The paths of built-in kinds look at the
+// media types alone first, and have an error of their own where none is known.
 func (r *Request) negotiate(offer negotiate.Offer) (negotiate.Choice, error) {
 	choice, err := negotiate.Output(r.HTTP, offer)
-	if err != nil && r.Version.Typed() {
-		if offer.Stream { // YAML is refused later, with another error, because objects have it and watches do not
-			one := offer
-			one.Stream = false
-			if _, wrong := negotiate.Output(r.HTTP, one); wrong == nil {
-				return choice, err
-			}
-		}
-		types := strings.Join(negotiate.Accepted(negotiate.Offer{}), ", ") + ", " + strings.Join(negotiate.Accepted(negotiate.Offer{Stream: true}), ", ")
-		return choice, Refusal(http.StatusNotAcceptable, "406: Not Acceptable\n\nAvailable representations: "+types)
+	if err == nil || !r.Version.Typed() {
+		return choice, err
 	}
-	return choice, err
+	known := negotiate.Accepted(negotiate.Offer{})
+	for part := range strings.SplitSeq(r.HTTP.Header.Get("Accept"), ",") {
+		if media, _, _ := strings.Cut(part, ";"); slices.Contains(known, strings.TrimSpace(media)) {
+			return choice, err
+		}
+	}
+	types := strings.Join(known, ", ") + ", " + strings.Join(negotiate.Accepted(negotiate.Offer{Stream: true}), ", ")
+	return choice, Refusal(http.StatusNotAcceptable, "406: Not Acceptable\n\nAvailable representations: "+types)
 }
 
 // answerOffer returns the representations in which a request can be answered.

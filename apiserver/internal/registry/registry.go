@@ -19,12 +19,13 @@ import (
 // Registry stores the objects of all resources of a server. It is safe for concurrent
 // use.
 type Registry struct {
-	store     storage.Store
-	identity  Identity
-	admission resource.Admission
-	authorize func(ctx context.Context, r *resource.Request) error
-	encodings *encodings.Cache
-	notes     *notes.Notes
+	store       storage.Store
+	identity    Identity
+	admission   resource.Admission
+	authorize   func(ctx context.Context, r *resource.Request) error
+	encodings   *encodings.Cache
+	notes       *notes.Notes
+	objectBytes int
 }
 
 // Identity generates the uid and the generated names of new objects.
@@ -49,13 +50,15 @@ type Options struct {
 	CacheBytes int64
 	// Notes of who wrote what; nil: none.
 	Notes *notes.Notes
+	// ObjectBytes bounds an object as it is stored. 0: no bound.
+	ObjectBytes int
 }
 
 // New returns a registry.
 func New(o Options) *Registry {
 	return &Registry{
 		store: o.Store, identity: o.Identity, admission: o.Admission, authorize: o.AuthorizeCreate,
-		encodings: encodings.New(o.CacheBytes), notes: o.Notes,
+		encodings: encodings.New(o.CacheBytes), notes: o.Notes, objectBytes: o.ObjectBytes,
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -254,10 +255,20 @@ func (wr *Write) put(ctx context.Context, key storage.Key, current *storage.Reco
 	return rec, shown, err
 }
 
+// tooLarge is the error for an object beyond [Options.ObjectBytes], in the words of kube-apiserver.
+func tooLarge() error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: "etcdserver: request is too large",
+	}}
+}
+
 // commit writes to the store and notes the outcome.
 func (wr *Write) commit(ctx context.Context, w storage.Write) (*storage.Record, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
+	}
+	if most := wr.g.objectBytes; most > 0 && len(w.Value) > most {
+		return nil, tooLarge()
 	}
 	rec, err := wr.g.store.Commit(ctx, w)
 	switch {
