@@ -15,8 +15,8 @@ func TestPlacesAreGivenToWhoWaitsLongest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := &Places{Most: 2}
-		if !p.try() || !p.try() || p.try() {
-			t.Fatal("there are not two places")
+		if got := tries(p, 3); got != 2 {
+			t.Fatalf("there are %d places, not two", got)
 		}
 		var got []int
 		for i := range 3 {
@@ -39,8 +39,8 @@ func TestPlacesAreGivenToWhoWaitsLongest(t *testing.T) {
 		}
 		p.give()
 		p.give()
-		if !p.try() || !p.try() || p.try() {
-			t.Error("places were lost, or made")
+		if got := tries(p, 3); got != 2 {
+			t.Errorf("places were lost, or made: there are %d", got)
 		}
 	})
 }
@@ -87,4 +87,14 @@ func TestWhoHasMoreThanItsShareGivesBack(t *testing.T) {
 			t.Error("crowded although none waits any more")
 		}
 	})
+}
+
+// tries takes places, and returns how many it was given.
+func tries(p *Places, n int) (given int) {
+	for range n {
+		if p.try() {
+			given++
+		}
+	}
+	return given
 }

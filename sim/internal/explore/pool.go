@@ -137,11 +137,11 @@ func (p *pool) each(ctx context.Context, plans []plan.Plan, handle func(i int, a
 	work := func() error {
 		for {
 			w, err := p.get(waiting, false)
-			if waiting.Err() != nil && err != nil {
-				return nil
-			}
 			if err != nil {
-				return err
+				if waiting.Err() == nil {
+					return err
+				}
+				return nil //nolint:nilerr // there is nothing left to wait for
 			}
 			i, ok := take()
 			if !ok {
@@ -158,10 +158,10 @@ func (p *pool) each(ctx context.Context, plans []plan.Plan, handle func(i int, a
 				cut = append(cut, i)
 			}
 			mu.Unlock()
-			if ctx.Err() != nil {
-				return nil
-			}
-			if err != nil {
+			switch {
+			case ctx.Err() != nil:
+				return nil //nolint:nilerr // cut tells what was cut off
+			case err != nil:
 				return err
 			}
 		}
