@@ -76,7 +76,8 @@ func (l *loop) onOwn(ctx context.Context) (err error) {
 	if err := plane.WriteKubeconfig(t.kubeconfig); err != nil {
 		return err
 	}
-	if l.client, err = client.New(plane.RESTConfig(), client.Options{FieldOwner: "steer-dev"}); err != nil {
+	l.config = plane.RESTConfig()
+	if l.client, err = client.New(l.config, client.Options{FieldOwner: "steer-dev"}); err != nil {
 		return err
 	}
 	return l.show(ctx, "Kubernetes 1.36", project.StateDir+"/kubeconfig", fmt.Sprintf("export KUBECONFIG=%s # %s, Kubernetes 1.36%s", t.kubeconfig, l.project.Name, elsewhere("", t.kubeconfig)))

@@ -14,8 +14,11 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/manifest"
+	"github.com/steer-dev/steer/cmd/steer/internal/explain"
 	"github.com/steer-dev/steer/cmd/steer/internal/feed"
 	"github.com/steer-dev/steer/cmd/steer/internal/rights"
 	"github.com/steer-dev/steer/cmd/steer/internal/screen"
@@ -57,7 +60,8 @@ type loop struct {
 	Options
 	project  *project.Project
 	target   target
-	client   client.Client     // of an administrator
+	config   *rest.Config      // of an administrator
+	client   client.Client     // by config
 	applied  map[string]string // by folder, the manifests as they were applied last
 	child    *children.Child
 	ended    chan string // gets how child ended
@@ -117,6 +121,8 @@ func (l *loop) show(ctx context.Context, server, kubeconfig, line string) (err e
 	defer quit()
 	authors := &feed.Authors{Client: l.client}
 	l.live.author = func(c trace.Cause) string { return authors.Of(ctx, c) }
+	asker := &explain.Asker{Config: l.config, Records: filepath.Join(l.Dir, filepath.FromSlash(project.RecordsDir)), Recent: l.live.feed.Records}
+	l.live.objects.ask = asker.Ask
 	l.Out, l.Errs, l.keys = l.live.log(), l.live.log(), make(chan byte, 1)
 	fmt.Fprintln(l.Errs, line)
 	restore, err := l.live.show(ctx, l.Terminal, l.keys, quit)

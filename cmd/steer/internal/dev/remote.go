@@ -63,7 +63,8 @@ func (l *loop) onRemote(ctx context.Context) error {
 	if t.settings, err = deploy.ReadSettings(l.Dir, l.project); err != nil {
 		return err
 	}
-	if l.client, err = client.New(t.at.Config, client.Options{FieldOwner: "steer-dev"}); err != nil {
+	l.config = t.at.Config
+	if l.client, err = client.New(l.config, client.Options{FieldOwner: "steer-dev"}); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(t.folder(), 0o700); err != nil {

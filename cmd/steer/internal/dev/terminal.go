@@ -44,10 +44,11 @@ type live struct {
 	// calls it.
 	author func(trace.Cause) string
 
-	mu     sync.Mutex
-	screen screen.Screen
-	failed []string // why the operator was not started anew
-	lacks  []lack
+	mu      sync.Mutex
+	screen  screen.Screen
+	objects objects
+	failed  []string // why the operator was not started anew
+	lacks   []lack
 }
 
 // lack is a right that the operator lacks, with what to do.
@@ -117,13 +118,14 @@ func (v *live) lack(right rights.Right, text string) {
 // snapshot is the screen as it is to be drawn.
 func (v *live) snapshot() screen.Screen {
 	rows := v.feed.Rows(v.author)
-	about, reconciles := v.feed.Latest()
+	subjects, items, latest := v.feed.Subjects()
 	failures := v.feed.Failures()
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	s := v.screen
 	s.Log = slices.Clone(s.Log)
-	s.Rows, s.About, s.Reconciles = rows, about, reconciles
+	s.Rows, s.Items, s.Cursor = rows, items, v.objects.at(subjects, latest)
+	v.fill(&s)
 	s.Problems = slices.Clone(v.failed)
 	told := map[rights.Right]bool{}
 	for _, failure := range failures {
@@ -145,24 +147,6 @@ func (v *live) snapshot() screen.Screen {
 	return s
 }
 
-// key is a key that was pressed.
-func (v *live) key(b byte) {
-	toggle := func(to screen.View) {
-		v.update(func(s *screen.Screen) {
-			if s.View == to {
-				to = screen.Overview
-			}
-			s.View = to
-		})
-	}
-	switch b {
-	case '\r', '\n':
-		toggle(screen.Object)
-	case 'l', 'L':
-		toggle(screen.Log)
-	}
-}
-
 // show draws until ctx ends. Keys that the screen does not know go to pressed; q, Ctrl-C
 // and Ctrl-D call quit. The returned function restores the terminal.
 func (v *live) show(ctx context.Context, t *Terminal, pressed chan<- byte, quit func()) (restore func(), err error) {
@@ -171,38 +155,48 @@ func (v *live) show(ctx context.Context, t *Terminal, pressed chan<- byte, quit 
 		return nil, fmt.Errorf("set the terminal up: %w", err)
 	}
 	fmt.Fprint(t.Out, "\x1b[?1049h\x1b[?25l")
-	drawing, stop := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		v.draw(drawing, t)
-	}()
+	showing, stop := context.WithCancel(ctx)
+	input := make(chan []byte)
+	var parts sync.WaitGroup
+	parts.Go(func() { v.draw(showing, t) })
+	parts.Go(func() { listen(showing, input, func(k key) { v.obey(showing, k, pressed, quit) }) })
 	// A read of a terminal cannot be ended: this goroutine lives as long as the process.
 	go func() {
-		var b [1]byte
 		for {
-			if _, err := t.In.Read(b[:]); err != nil {
+			bytes := make([]byte, 64)
+			n, err := t.In.Read(bytes)
+			if err != nil {
 				return
 			}
-			switch b[0] {
-			case 'q', 'Q', 3, 4:
-				quit()
-			case 'r', 'd':
-				select {
-				case pressed <- b[0]:
-				default: // one is being obeyed
-				}
-			default:
-				v.key(b[0])
+			select {
+			case input <- bytes[:n]:
+			case <-showing.Done():
+				return
 			}
 		}
 	}()
 	return func() {
 		stop()
-		<-done
+		parts.Wait()
+		v.objects.asking.Wait()
 		fmt.Fprint(t.Out, "\x1b[?25h\x1b[?1049l")
 		_ = term.Restore(int(t.In.Fd()), before) // the terminal has gone otherwise
 	}, nil
+}
+
+// obey obeys a key, or passes it on.
+func (v *live) obey(ctx context.Context, k key, pressed chan<- byte, quit func()) {
+	switch k {
+	case 'q', 'Q', 3, 4:
+		quit()
+	case 'r', 'd':
+		select {
+		case pressed <- byte(k):
+		default: // one is being obeyed
+		}
+	default:
+		v.key(ctx, k)
+	}
 }
 
 func (v *live) draw(ctx context.Context, t *Terminal) {
@@ -211,6 +205,9 @@ func (v *live) draw(ctx context.Context, t *Terminal) {
 		if err != nil {
 			width, height = 80, 24
 		}
+		v.mu.Lock()
+		v.objects.width, v.objects.height = width, height
+		v.mu.Unlock()
 		s := v.snapshot()
 		fmt.Fprint(t.Out, "\x1b[H"+strings.Join(s.Render(width, height, !t.NoColor), "\x1b[K\r\n")+"\x1b[K\x1b[J")
 		select {

@@ -92,14 +92,13 @@ func TestLiveShowsWhatARightIsLackedFor(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	v.fail([]string{"a.go:3: undefined: x"})
-	for key, want := range map[byte]screen.View{'l': screen.Log, '\r': screen.Object} {
-		v.key(key)
-		if got := v.snapshot().View; got != want {
-			t.Errorf("after %q: view %d, want %d", key, got, want)
-		}
-		v.key(key)
-		if got := v.snapshot().View; got != screen.Overview {
-			t.Errorf("after %q twice: view %d", key, got)
+	for _, step := range []struct {
+		key  key
+		want screen.View
+	}{{'l', screen.Log}, {'l', screen.Overview}, {'l', screen.Log}, {keyEscape, screen.Overview}, {'\r', screen.Object}, {'l', screen.Log}, {keyEscape, screen.Overview}} {
+		v.key(t.Context(), step.key)
+		if got := v.snapshot().View; got != step.want {
+			t.Errorf("after key %d: view %d, want %d", step.key, got, step.want)
 		}
 	}
 	if got := v.snapshot().Problems; len(got) != 3 || got[0] != "a.go:3: undefined: x" {

@@ -42,6 +42,9 @@ func (o *options) register(cmd *cobra.Command) {
 	flags.StringArrayVar(&o.records, "records", nil, "records of an operator: the directory of its --record-dir, a file of JSON lines, or the address of its --pprof-bind-address, as http://127.0.0.1:6060, or pod/NAME[:PORT] or deploy/NAME[:PORT] in the namespace, reached by port-forward (default port 6060); may be repeated (default: those of steer dev in the project)")
 }
 
+// shownVersions is how many versions a history has at most, unless told otherwise.
+const shownVersions = 30
+
 // NewHistory returns the command history.
 func NewHistory() *cobra.Command {
 	var o options
@@ -67,7 +70,7 @@ hand. What is not known is said; nothing is guessed.`,
 	}
 	o.register(cmd)
 	cmd.Flags().BoolVarP(&values, "patch", "p", false, "show the old and the new values, and what is not known")
-	cmd.Flags().IntVar(&limit, "limit", 30, "how many versions are shown at most")
+	cmd.Flags().IntVar(&limit, "limit", shownVersions, "how many versions are shown at most")
 	return cmd
 }
 
@@ -161,11 +164,7 @@ func (o *options) run(cmd *cobra.Command, args []string, fields bool, do func(co
 	if r.Namespaced {
 		object.Namespace = o.namespace
 	}
-	facts := &chain.Facts{Server: s, Records: rec.about, Plural: s.Plural}
-	if rec.none {
-		facts.NoRecords = "there are no records of operators: pass --records"
-	}
-	facts.Notes, facts.NoNotes = s.Notes(ctx)
+	facts := newFacts(ctx, s, rec, "there are no records of operators: pass --records")
 	field := ""
 	if fields {
 		if object.Name, field, err = fieldOf(ctx, s, object); err != nil {
@@ -173,6 +172,27 @@ func (o *options) run(cmd *cobra.Command, args []string, fields bool, do func(co
 		}
 	}
 	return do(ctx, facts, object, field)
+}
+
+// newFacts are those of a server and of records; without any, none says so.
+func newFacts(ctx context.Context, s versions.Source, rec *records, none string) *chain.Facts {
+	facts := &chain.Facts{Server: s, Records: rec.about, Plural: s.Plural}
+	if rec.none {
+		facts.NoRecords = none
+	}
+	facts.Notes, facts.NoNotes = s.Notes(ctx)
+	return facts
+}
+
+// warnOnce tells each warning once.
+func warnOnce(warn func(error)) func(error) {
+	told := map[string]bool{}
+	return func(err error) {
+		if text := err.Error(); !told[text] {
+			told[text] = true
+			warn(err)
+		}
+	}
 }
 
 // open opens the sources that the flags name. A warning is told once.
@@ -191,13 +211,7 @@ func (o *options) open(ctx context.Context, warn func(error)) (versions.Source, 
 	if err != nil {
 		return nil, nil, err
 	}
-	told := map[string]bool{}
-	rec, err := openRecords(ctx, o.places(), &pods{config, o.namespace}, func(err error) {
-		if text := err.Error(); !told[text] {
-			told[text] = true
-			warn(err)
-		}
-	})
+	rec, err := openRecords(ctx, o.places(), &pods{config, o.namespace}, warnOnce(warn))
 	return s, rec, err
 }
 

@@ -315,7 +315,8 @@ func TestRecordsOfAnySourceAreBounded(t *testing.T) {
 		found   int
 		err     string
 	}{
-		"whole": {string(line) + "\n" + string(line) + "\n", 2, ""},
+		"whole": {string(line) + "\n" + string(line[:len(line)-1]) + `,"retries":1,"id":"0000000000000001-2"}` + "\n", 2, ""},
+		"twice": {string(line) + "\n" + string(line) + "\n", 1, ""},
 		"cut":   {string(line) + "\n" + string(line[:20]), 0, "line 2"},
 		"long":  {strings.Repeat("x", 2<<20), 0, "too long"},
 		"empty": {"", 0, ""},

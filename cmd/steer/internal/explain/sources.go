@@ -144,19 +144,27 @@ func (r *records) about(object trace.Object) []trace.Record {
 	return found
 }
 
+// find looks an object up. What several sources have is there once.
 func (r *records) find(object trace.Object) (found []trace.Record) {
+	known := map[trace.ID]bool{}
+	add := func(record trace.Record) {
+		if !known[record.ID] {
+			found = append(found, record)
+		}
+		known[record.ID] = record.ID != (trace.ID{})
+	}
 	for _, dir := range r.dirs {
 		for record, err := range dir.Of(object) {
 			if err != nil {
 				r.warn(err)
 				continue
 			}
-			found = append(found, record)
+			add(record)
 		}
 	}
 	for i := range r.all {
 		if recording.About(&r.all[i], object) {
-			found = append(found, r.all[i])
+			add(r.all[i])
 		}
 	}
 	return found

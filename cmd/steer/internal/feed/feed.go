@@ -7,6 +7,7 @@ package feed
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -281,20 +282,71 @@ func causeOf(c trace.Cause) string {
 	return c.Type.String() + " " + c.Object.String()
 }
 
-// Latest are the last reconciles of the object that was reconciled last, and of no other.
-func (f *Feed) Latest() (about string, lines []string) {
+// Subject is what was reconciled.
+type Subject struct {
+	Object trace.Object
+	// Request is that of controllers of other requests than objects, in words.
+	Request string
+}
+
+func (s Subject) String() string {
+	if s.Object == (trace.Object{}) {
+		return s.Request
+	}
+	return s.Object.String()
+}
+
+// of is what a record is of.
+func of(r *trace.Record) Subject {
+	if r.Object == (trace.Object{}) {
+		return Subject{Request: r.Controller + " " + r.Request}
+	}
+	return Subject{Object: r.Object}
+}
+
+// Subjects are what was reconciled lately, by their names, with a line for each, and the one
+// that was reconciled last.
+func (f *Feed) Subjects() (subjects []Subject, items []screen.Item, latest Subject) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.records) == 0 {
-		return "", nil
+	known := map[Subject]*screen.Item{}
+	for i := range f.records {
+		r := &f.records[i]
+		latest = of(r)
+		if known[latest] == nil {
+			known[latest] = &screen.Item{Object: latest.String()}
+			subjects = append(subjects, latest)
+		}
+		item := known[latest]
+		item.Count++
+		item.Last, item.Outcome = r.Began.Local().Format(time.TimeOnly), r.Outcome.String()
 	}
-	last := f.records[len(f.records)-1]
-	for _, r := range f.records {
-		if r.Controller == last.Controller && r.Object == last.Object {
-			lines = append(lines, r.Began.Format(time.TimeOnly)+" "+r.String())
+	slices.SortFunc(subjects, func(a, b Subject) int {
+		return cmp.Or(cmp.Compare(a.String(), b.String()), cmp.Compare(a.Object.Group, b.Object.Group))
+	})
+	for _, s := range subjects {
+		items = append(items, *known[s])
+	}
+	return subjects, items, latest
+}
+
+// Reconciles are the last ones of a subject, the newest last.
+func (f *Feed) Reconciles(s Subject) (lines []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range f.records {
+		if r := &f.records[i]; of(r) == s {
+			lines = append(lines, r.Began.Local().Format(time.TimeOnly)+" "+r.String())
 		}
 	}
-	return last.Object.String(), lines
+	return lines
+}
+
+// Records are the last ones, the newest last.
+func (f *Feed) Records() []trace.Record {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.records)
 }
 
 // Failures are, by object, the errors with which the last attempts ended.

@@ -50,8 +50,46 @@ func TestFeedCountsByController(t *testing.T) {
 	if got, want := f.Rows(author), (screen.Row{Controller: "guestbook", Queue: 5, OK: 2, Errors: 1, Median: 3 * time.Millisecond, Cause: "spec.replicas by kubectl"}); len(got) != 1 || got[0] != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if about, lines := f.Latest(); about != "Guestbook default/demo" || len(lines) != 4 {
-		t.Errorf("got %s, %q", about, lines)
+	subjects, items, latest := f.Subjects()
+	if len(subjects) != 1 || latest != subjects[0] || latest.String() != "Guestbook default/demo" || items[0].Count != 4 {
+		t.Errorf("got %v, %+v, the latest %v", subjects, items, latest)
+	}
+	if lines := f.Reconciles(latest); len(lines) != 4 {
+		t.Errorf("got %q", lines)
+	}
+}
+
+func TestFeedListsWhatWasReconciled(t *testing.T) {
+	t.Parallel()
+	f := &Feed{changed: func() {}}
+	began := time.Date(2026, 11, 27, 10, 0, 0, 0, time.Local)
+	pod := trace.Object{Kind: "Pod", Namespace: "default", Name: "b"}
+	for i, r := range []trace.Record{
+		{Controller: "pods", Object: pod, Outcome: trace.Done},
+		{Controller: "nightly", Request: "report", Outcome: trace.Done},
+		{Controller: "names", Object: pod, Outcome: trace.Failed},
+		{Controller: "pods", Object: trace.Object{Kind: "Pod", Namespace: "default", Name: "a"}, Outcome: trace.Done},
+	} {
+		r.Began = began.Add(time.Duration(i) * time.Second)
+		f.Add(r)
+	}
+	subjects, items, latest := f.Subjects()
+	want := []screen.Item{
+		{Object: "Pod default/a", Count: 1, Last: "10:00:03", Outcome: "done"},
+		{Object: "Pod default/b", Count: 2, Last: "10:00:02", Outcome: "failed"},
+		{Object: "nightly report", Count: 1, Last: "10:00:01", Outcome: "done"},
+	}
+	if diff := cmp.Diff(want, items); diff != "" {
+		t.Errorf("items (-want +got):\n%s", diff)
+	}
+	if latest != subjects[0] || subjects[1].Object != pod || subjects[2].Object != (trace.Object{}) {
+		t.Errorf("subjects %v, the latest %v", subjects, latest)
+	}
+	if lines := f.Reconciles(subjects[1]); len(lines) != 2 || !strings.HasPrefix(lines[0], "10:00:00 pods ") || !strings.HasPrefix(lines[1], "10:00:02 names ") {
+		t.Errorf("of Pod b: %q", lines)
+	}
+	if all := f.Records(); len(all) != 4 {
+		t.Errorf("%d records", len(all))
 	}
 }
 

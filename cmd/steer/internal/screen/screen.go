@@ -6,8 +6,10 @@ package screen
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -32,11 +34,21 @@ type Screen struct {
 	Problems []string
 	// Log is what the operator has printed, the newest last.
 	Log []string
-	// About and Reconciles are the view of one object.
-	About      string
-	Reconciles []string
-	View       View
-	Debugging  bool
+	// Items are the objects that can be opened, Cursor is the one that is selected.
+	Items  []Item
+	Cursor int
+	// About is the object that is open, Tab what is shown of it, and Text that, the lines
+	// of [Reconciles] and [History] with the newest last.
+	About string
+	Tab   Tab
+	Text  []string
+	// Reading says that Text is being asked for.
+	Reading bool
+	// Scroll is how many lines of the log or of Text are passed over: at the end where the
+	// newest are last, and at the start elsewhere. See [Screen.Move].
+	Scroll    int
+	View      View
+	Debugging bool
 }
 
 // Row is the line of a controller.
@@ -65,7 +77,7 @@ func (p *painter) add(style, text string) {
 		if r == '\t' {
 			return ' '
 		}
-		if r < ' ' || r == 0x7f { // what the operator prints does not steer the terminal
+		if unicode.IsControl(r) { // what the operator prints does not steer the terminal
 			return -1
 		}
 		return r
@@ -79,15 +91,22 @@ func (p *painter) add(style, text string) {
 	p.lines = append(p.lines, text)
 }
 
-// wrap adds a text as lines of at most the width; what follows the first is indented.
+// wrap adds a text as lines of at most the width; what follows the first is indented by
+// two more than it.
 func (p *painter) wrap(style, text string) {
-	for runes := []rune(text); ; runes = append([]rune("  "), runes...) {
+	text = strings.ReplaceAll(text, "\t", " ")
+	indent := len(text) - len(strings.TrimLeft(text, " ")) + len("  ")
+	if indent > p.width/2 {
+		indent = len("  ")
+	}
+	following := []rune(strings.Repeat(" ", indent))
+	for runes := []rune(text); ; runes = slices.Concat(following, runes) {
 		if len(runes) <= p.width || p.width <= len("  ") {
 			p.add(style, string(runes))
 			return
 		}
 		end := p.width
-		for i := end; i > p.width/2; i-- {
+		for i := end; i > max(p.width/2, indent); i-- {
 			if runes[i] == ' ' {
 				end = i
 				break
@@ -102,46 +121,53 @@ func (p *painter) wrap(style, text string) {
 func (s *Screen) Render(width, height int, color bool) []string {
 	head := &painter{width: width, color: color}
 	head.add(bold, strings.Join([]string{s.Project, s.Server, s.Kubeconfig, s.Status}, "  "))
-	body := &painter{width: width, color: color}
-	switch s.View {
-	case Log:
-		for _, line := range s.Log {
-			body.add("", line)
-		}
-	case Object:
-		head.add(bold, s.About)
-		for _, line := range s.Reconciles {
-			body.wrap("", line)
-		}
-	default:
-		s.table(head)
-		for _, problem := range s.Problems {
-			body.wrap(red, "x "+problem)
-		}
+	if s.View == Object {
+		head.add(bold, s.About+": "+s.Tab.String())
 	}
+	body := &painter{width: width, color: color}
 	foot := &painter{width: width, color: color}
 	foot.add(faint, s.keys())
-	room := max(height-len(head.lines)-len(foot.lines), 0)
-	if len(body.lines) > room {
-		body.lines = body.lines[len(body.lines)-room:]
+	if s.View == Overview {
+		s.table(head)
+		s.overview(body, max(height-len(head.lines)-len(foot.lines), 0))
+	} else {
+		s.body(body)
+		body.lines = s.window(body.lines, max(height-len(head.lines)-len(foot.lines), 0))
 	}
 	all := append(append(head.lines, body.lines...), foot.lines...)
 	return all[:min(len(all), max(height, 1))]
 }
 
+// body adds the log, or what is shown of an object.
+func (s *Screen) body(to *painter) {
+	switch {
+	case s.View == Log:
+		for _, line := range s.Log {
+			to.add("", line)
+		}
+	case s.Reading:
+		to.add(faint, "reading ...")
+	default:
+		for _, line := range s.Text {
+			to.wrap("", line)
+		}
+	}
+}
+
 // keys are what can be done.
 func (s *Screen) keys() string {
-	enter, logs, debug := "[enter] object", "[l]ogs", "[d]ebug"
-	switch s.View {
-	case Object:
-		enter = "[enter] back"
-	case Log:
-		logs = "[l] back"
-	}
+	debug := "[d]ebug"
 	if s.Debugging {
 		debug = "[d]ebug off"
 	}
-	return strings.Join([]string{enter, logs, "[r]estart", debug, "[q]uit"}, "  ")
+	keys := []string{"[j/k] select", "[enter] open", "[l]ogs", "[r]estart", debug, "[q]uit"}
+	switch s.View {
+	case Object:
+		keys = []string{"[j/k] scroll", "re[c]onciles", "[h]istory", "[w]hy", "[t]ree", "[esc] back", "[l]ogs", "[q]uit"}
+	case Log:
+		keys = []string{"[j/k] scroll", "[esc] back", "[r]estart", debug, "[q]uit"}
+	}
+	return strings.Join(keys, "  ")
 }
 
 // table adds the table of controllers; the columns are as wide as their contents.
@@ -154,31 +180,36 @@ func (s *Screen) table(to *painter) {
 		}
 		cells = append(cells, []string{r.Controller, fmt.Sprint(r.Queue), fmt.Sprint(r.OK), fmt.Sprint(r.Errors), median, r.Cause})
 	}
+	for n, line := range columns(cells, 1, len(cells[0])-1) {
+		style := ""
+		if n == 0 {
+			style = bold
+		}
+		to.add(style, line)
+	}
+}
+
+// columns are lines of a table, as wide as their contents: those from the first to before
+// the last of the numbers are at the right of their column.
+func columns(cells [][]string, first, last int) (lines []string) {
 	widths := make([]int, len(cells[0]))
 	for _, line := range cells {
 		for i, cell := range line {
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 		}
 	}
-	for n, line := range cells {
-		var text strings.Builder
+	for _, line := range cells {
+		var out []string
 		for i, cell := range line {
 			space := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
-			switch i {
-			case 0:
-				text.WriteString(cell + space)
-			case len(line) - 1:
-				text.WriteString("  " + cell)
-			default: // numbers
-				text.WriteString("  " + space + cell)
+			if i >= first && i < last {
+				cell, space = space, cell
 			}
+			out = append(out, cell+space)
 		}
-		style := ""
-		if n == 0 {
-			style = bold
-		}
-		to.add(style, strings.TrimRight(text.String(), " "))
+		lines = append(lines, strings.TrimRight(strings.Join(out, "  "), " "))
 	}
+	return lines
 }
 
 // Brief is a duration in at most three digits.
