@@ -33,8 +33,9 @@ type Options struct {
 	Dir string
 	// Out gets a line for every command, with the seconds that it took. Required.
 	Out io.Writer
-	// WithoutServer leaves out terminals, and commands that begin with kubectl, for a
-	// machine that has no kubectl.
+	// WithoutServer leaves out terminals, and commands that ask their servers, for a machine
+	// that has no kubectl: those that begin with kubectl, or with "go tool steer" and
+	// history, why or tree.
 	WithoutServer bool
 }
 
@@ -176,7 +177,7 @@ func (p *player) edit(b Block) error {
 func (p *player) console(ctx context.Context, b Block) error {
 	commands := b.Commands()
 	for i, c := range commands {
-		if p.o.WithoutServer && strings.HasPrefix(c.Text, "kubectl ") {
+		if p.o.WithoutServer && asksServer(c.Text) {
 			continue
 		}
 		want := 0
@@ -200,6 +201,13 @@ func (p *player) console(ctx context.Context, b Block) error {
 		}
 	}
 	return nil
+}
+
+// asksServer reports whether a command needs the server of a terminal.
+func asksServer(command string) bool {
+	return slices.ContainsFunc([]string{"kubectl ", "go tool steer history ", "go tool steer why ", "go tool steer tree "}, func(begin string) bool {
+		return strings.HasPrefix(command, begin)
+	})
 }
 
 // run has bash run a script, and returns what it printed and its status.

@@ -221,7 +221,7 @@ func TestPlayWithoutServerLeavesOutWhatNeedsOne(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("pages are played by bash")
 	}
-	name := page(t, "<!-- terminal: a -->\n'''console\n$ false\n'''\n'''console\n$ kubectl get shops\n$ touch here\n'''\n<!-- end: a -->\n")
+	name := page(t, "<!-- terminal: a -->\n'''console\n$ false\n'''\n'''console\n$ kubectl get shops\n$ go tool steer why shop/bakery\n$ touch here\n'''\n<!-- end: a -->\n")
 	dir := t.TempDir()
 	if err := Play(t.Context(), Options{Dir: dir, Out: &bytes.Buffer{}, WithoutServer: true}, name); err != nil {
 		t.Fatal(err)

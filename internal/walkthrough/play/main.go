@@ -33,7 +33,7 @@ func run(ctx context.Context, pages []string) error {
 	}
 	_, err = exec.LookPath("kubectl")
 	if err != nil {
-		fmt.Println("kubectl is not on PATH: commands in a terminal of their own, and those of kubectl, are left out")
+		fmt.Println("kubectl is not on PATH: commands in a terminal of their own, and those that ask a server, are left out")
 	}
 	return walkthrough.Play(ctx, walkthrough.Options{Dir: dir, Out: os.Stdout, WithoutServer: err != nil}, pages...)
 }
