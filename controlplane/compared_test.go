@@ -6,6 +6,7 @@ package controlplane_test
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -75,7 +76,7 @@ func besides(t testing.TB) (*api, *httptest.Server) {
 		t.Fatal(err)
 	}
 	store := storage.NewMemory(storage.MemoryOptions{})
-	server, err := apiserver.New(apiserver.Options{Store: store, Authenticator: d, Authorizer: d.Authorizer(), Limits: apiserver.Limits{BodyBytes: 16 << 20}})
+	server, err := apiserver.New(apiserver.Options{Store: store, Authenticator: d, Authorizer: d.Authorizer(), Limits: apiserver.Limits{BodyBytes: 16 << 20, ObjectBytes: 16 << 20}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,8 +151,10 @@ func TestDefinitionsAndServersDifferAsDocumented(t *testing.T) {
 		test func(t *testing.T)
 	}{
 		{"size", func(t *testing.T) {
-			big := `{"metadata": {"name": "big"}, "text": "` + strings.Repeat("x", 4<<20) + `"}`
-			codes(t, "POST", papers, aNotes, big, map[string]string{}, 413, 201)
+			for bytes, refused := range map[int]int{2 << 20: 500, 4 << 20: 413} {
+				big := fmt.Sprintf(`{"metadata": {"name": "big%d"}, "text": "%s"}`, bytes, strings.Repeat("x", bytes))
+				codes(t, "POST", papers, aNotes, big, map[string]string{}, refused, 201)
+			}
 		}},
 		{"subresources", func(t *testing.T) {
 			codes(t, "POST", papers, aNotes, `{"metadata": {"name": "a"}}`, map[string]string{}, 201, 201)

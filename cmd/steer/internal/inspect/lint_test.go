@@ -64,7 +64,7 @@ func TestLintAndTestReportDriftRightsAndBreakingChanges(t *testing.T) {
 		t.Fatalf("a new project: %q, %q, %v", problems, notes, err)
 	}
 	var errs strings.Builder
-	if err := runTests(t.Context(), dir, nil, io.Discard, &errs); err != nil || !strings.Contains(errs.String(), "the tests used 4 of the 7 rights that the markers give") {
+	if err := runTests(t.Context(), dir, nil, io.Discard, &errs); err != nil || !strings.Contains(errs.String(), "the tests used 5 of the 7 rights that the markers give") {
 		t.Fatalf("the tests of a new project: %v, %s", err, errs.String())
 	}
 	if problems, notes, err := lint("HEAD", true); err != nil || problems+notes != "" {
