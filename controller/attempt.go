@@ -147,6 +147,9 @@ func observe(ctx context.Context, call *client.Call) {
 		return
 	}
 	a.noted(call)
+	if !a.record.Recording() {
+		return
+	}
 	if access, ok := a.shared.calls.Of(call); ok {
 		a.record.Note(access)
 	}

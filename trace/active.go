@@ -61,6 +61,17 @@ func (a *Active) ID() ID {
 	return a.id
 }
 
+// Recording reports whether the record is open, and kept: what would be noted need not be
+// found out otherwise.
+func (a *Active) Recording() bool {
+	if a == nil {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.buffer != nil
+}
+
 // Note adds one access. A record that is full counts it as omitted.
 func (a *Active) Note(access Access) {
 	if a == nil {

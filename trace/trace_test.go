@@ -273,14 +273,27 @@ func TestANilRecorderAndANilRecordAreSilent(t *testing.T) {
 	a.Note(Access{})
 	a.End(End{})
 	FromContext(t.Context()).Note(Access{})
+	if a.Recording() || FromContext(t.Context()).Recording() {
+		t.Error("without a recorder, something is kept")
+	}
 	for range r.Records() {
 		t.Error("a record")
 	}
 	off := NewRecorder(Options{Budget: -1})
 	off.Begin(&a, Start{})
+	if a.Recording() {
+		t.Error("a negative budget keeps what is noted")
+	}
 	a.End(End{})
 	if a.ID().IsZero() || len(kept(off)) != 0 {
 		t.Error("a negative budget keeps ids and nothing else")
+	}
+	var on Active
+	NewRecorder(Options{}).Begin(&on, Start{})
+	began := on.Recording()
+	on.End(End{})
+	if !began || on.Recording() {
+		t.Errorf("recording %t once it has begun, and %t after its end", began, on.Recording())
 	}
 }
 

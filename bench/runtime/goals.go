@@ -37,6 +37,10 @@ func lines() []line {
 		{"queue allocs, 10000", "the same, 10,000 waiting: allocations", "", atMost(1)},
 		{"reconcile CPU", "empty reconcile: CPU", "µs", times(2)},
 		{"recorder CPU", "flight recorder, of it", "µs", atMost(0.5)},
+		{"recorder allocs", "flight recorder, of it: allocations", "", atMost(0.05)},
+		{"status write CPU", "reconcile with one status write: CPU", "µs", report.Goal{}},
+		{"status write recorder CPU", "flight recorder, of that reconcile: CPU", "µs", report.Goal{}},
+		{"status write recorder share", "flight recorder, of that reconcile", "%", atMost(1)},
 		{"idle goroutines", "manager at rest, one controller: goroutines", "", times(2)},
 		{"idle anonymous", "manager at rest, one controller: anonymous memory", "MB", times(2)},
 		{"idle wake", "the first change after the rest: to its reconcile", "µs", report.Goal{}},
@@ -53,7 +57,7 @@ func lines() []line {
 }
 
 // steps measures single steps.
-func steps(ctx context.Context, out *report.Report, side report.Side, binary string, objects int) error {
+func steps(ctx context.Context, out *report.Report, side report.Side, binary, kubeconfig string, objects int) error {
 	result, err := Probe[micro.Result](ctx, binary, "-micro", "-objects", fmt.Sprint(objects))
 	if err != nil {
 		return err
@@ -63,6 +67,11 @@ func steps(ctx context.Context, out *report.Report, side report.Side, binary str
 		return err
 	}
 	maps.Copy(result, idle)
+	recorded, err := Probe[micro.Result](ctx, binary, "-record", "-kubeconfig", kubeconfig)
+	if err != nil {
+		return err
+	}
+	maps.Copy(result, recorded)
 	for _, l := range lines() {
 		if value, measured := result[l.key]; measured {
 			out.Add(group, l.name, l.unit, report.Lower, side, value)

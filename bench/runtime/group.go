@@ -54,7 +54,9 @@ func Run(ctx context.Context, out *report.Report, log io.Writer, subject server.
 			name    string
 			measure func(side report.Side, binary string) error
 		}{
-			{"single steps", func(side report.Side, binary string) error { return steps(ctx, out, side, binary, objects) }},
+			{"single steps", func(side report.Side, binary string) error {
+				return steps(ctx, out, side, binary, instance.Kubeconfig, objects)
+			}},
 			{"operator", func(side report.Side, binary string) error {
 				return operator(ctx, out, side, binary, instance.Kubeconfig, objects)
 			}},

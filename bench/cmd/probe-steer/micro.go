@@ -9,6 +9,7 @@ import (
 	"log/slog"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/steer-dev/steer/bench/runtime/item"
@@ -112,15 +113,35 @@ func (steps) Queue(waiting int) (trip func(int), stop func()) {
 
 // Reconcile implements micro.Side.
 func (steps) Reconcile(ctx context.Context, config *rest.Config, reconciled func()) (func(), error) {
-	return reconcile(ctx, config, trace.Options{}, reconciled)
+	return reconcile(ctx, config, trace.Options{}, calling(reconciled))
 }
 
 // ReconcileUnrecorded implements micro.Recording.
 func (steps) ReconcileUnrecorded(ctx context.Context, config *rest.Config, reconciled func()) (func(), error) {
-	return reconcile(ctx, config, trace.Options{Budget: -1}, reconciled)
+	return reconcile(ctx, config, trace.Options{Budget: -1}, calling(reconciled))
 }
 
-func reconcile(ctx context.Context, config *rest.Config, recorder trace.Options, reconciled func()) (func(), error) {
+// WriteStatus implements micro.Recording.
+func (steps) WriteStatus(ctx context.Context, config *rest.Config, recorded bool, reconciled func(error)) (func(), error) {
+	recorder := trace.Options{}
+	if !recorded {
+		recorder.Budget = -1
+	}
+	n := 0
+	return reconcile(ctx, config, recorder, func(ctx context.Context, c client.Client) {
+		before := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: micro.StatusPod.Namespace, Name: micro.StatusPod.Name}}
+		pod := before.DeepCopy()
+		n++
+		pod.Status.Message = fmt.Sprint("write ", n)
+		reconciled(c.Status().Patch(ctx, pod, client.MergeFrom(before)))
+	})
+}
+
+func calling(fn func()) func(context.Context, client.Client) {
+	return func(context.Context, client.Client) { fn() }
+}
+
+func reconcile(ctx context.Context, config *rest.Config, recorder trace.Options, do func(context.Context, client.Client)) (func(), error) {
 	scheme, err := client.NewScheme(corev1.AddToScheme)
 	if err != nil {
 		return nil, err
@@ -130,8 +151,8 @@ func reconcile(ctx context.Context, config *rest.Config, recorder trace.Options,
 		return nil, err
 	}
 	from := make(source, 1)
-	err = controller.AddRequests(m, "probe", controller.Func[controller.Request](func(context.Context, controller.Request) (controller.Result, error) {
-		reconciled()
+	err = controller.AddRequests(m, "probe", controller.Func[controller.Request](func(ctx context.Context, _ controller.Request) (controller.Result, error) {
+		do(ctx, m.Client())
 		return controller.Done(), nil
 	}), controller.Typed(controller.From[controller.Request](from)))
 	if err != nil {

@@ -155,6 +155,23 @@ func (c *canned) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer(live)
 }
 
+// patched answers patches with an object, and all else as canned.
+type patched struct {
+	*canned
+	object []byte
+}
+
+// RoundTrip implements http.RoundTripper.
+func (p patched) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodPatch {
+		return p.canned.RoundTrip(r)
+	}
+	if _, err := io.Copy(io.Discard, r.Body); err != nil {
+		return nil, err
+	}
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/vnd.kubernetes.protobuf"}}, ContentLength: -1, Body: io.NopCloser(bytes.NewReader(p.object)), Request: r}, nil
+}
+
 // frames reads one frame after the other until ctx ends.
 type frames struct {
 	ctx  context.Context

@@ -74,6 +74,7 @@ func Main(side Side, steps micro.Side) {
 	single := flags.Bool("micro", false, "measure single steps, without a server")
 	idle := flags.Bool("idle", false, "measure a manager at rest, without a server")
 	failing := flags.Bool("failover", false, "measure the hand-over from one leader to the next")
+	recording := flags.Bool("record", false, "measure what the flight recorder takes of a reconcile with a status write")
 	sync := flags.String("sync", "", "measure the first sync of objects in this form, without a server")
 	growth := flags.Bool("growth", false, "measure how costs grow, without a server")
 	_ = flags.Parse(os.Args[1:]) // exits itself
@@ -86,6 +87,8 @@ func Main(side Side, steps micro.Side) {
 		result, err = micro.Idle(side.Operate)
 	case *failing:
 		result, err = failover(side, *kubeconfig)
+	case *recording:
+		result, err = record(steps, *kubeconfig)
 	case *sync != "":
 		result, err = micro.Sync(context.Background(), steps, processCPU, *sync, *objects)
 	case *growth:
@@ -100,6 +103,20 @@ func Main(side Side, steps micro.Side) {
 		fmt.Fprintln(os.Stderr, "probe:", err)
 		os.Exit(1)
 	}
+}
+
+// record measures the flight recorder; a side that has none has no result.
+func record(steps micro.Side, kubeconfig string) (micro.Result, error) {
+	side, ok := steps.(micro.Recording)
+	if !ok {
+		return micro.Result{}, nil
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	config.QPS, config.Burst = -1, -1
+	return micro.Record(context.Background(), side, config, processCPU)
 }
 
 // sightings counts the objects that were seen and wakes those who wait for one.
