@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -157,17 +158,31 @@ func everywhere(path string) bool {
 	return false
 }
 
+// readers keeps what a walk of eachField needs for the next one.
+var readers sync.Pool
+
 // eachField calls yield with the path of every field of a JSON object that holds no
 // other fields, until it returns false. What is malformed ends it.
 func eachField(text []byte, yield func(path string) bool) {
-	r := reader{yield: yield, path: make([]byte, 0, 128)}
-	r.dec = jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	r, ok := readers.Get().(*reader)
+	if !ok {
+		r = &reader{path: make([]byte, 0, 128)}
+	}
+	r.yield, r.text = yield, *bytes.NewBuffer(text)
+	r.dec.Reset(&r.text, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	r.value(0)
+	if cap(r.path) > maxText { // of very long keys
+		return
+	}
+	r.yield, r.text, r.path = nil, bytes.Buffer{}, r.path[:0]
+	r.dec.Reset(&r.text) // the text is the caller's
+	readers.Put(r)
 }
 
 // reader goes through a JSON text without decoding its values.
 type reader struct {
-	dec   *jsontext.Decoder
+	text  bytes.Buffer
+	dec   jsontext.Decoder
 	path  []byte
 	yield func(string) bool
 }

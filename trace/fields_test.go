@@ -85,6 +85,19 @@ type contents map[string]any
 
 func (c contents) UnstructuredContent() map[string]any { return c }
 
+// TestAWalkLeavesNothingToTheNext of a text that is malformed, or whose fields are too many.
+func TestAWalkLeavesNothingToTheNext(t *testing.T) {
+	t.Parallel()
+	for range 3 {
+		for _, before := range []string{`{"a":{"b":`, `{"a":}`, "", strings.Repeat(`{"a":`, 100), `{"` + strings.Repeat("k", 1000) + `":{"x":1}}`} {
+			MergeFields([]byte(before))
+			if got := MergeFields([]byte(`{"spec":{"size":1},"status":{"ready":2}}`)); got != "spec.size,status.ready" {
+				t.Errorf("after %.20q: %s", before, got)
+			}
+		}
+	}
+}
+
 func FuzzMergeFields(f *testing.F) {
 	f.Add([]byte(`{"spec":{"a":[1,{"b":"}"}],"c\u0064":null},"metadata":{"labels":{"x/y":"z"}}}`))
 	f.Add([]byte(`{"a":{"a":{"a":`))
