@@ -199,12 +199,18 @@ func (v *live) obey(ctx context.Context, k key, pressed chan<- byte, quit func()
 	}
 }
 
+// usable is the size of a terminal, or a common one where it has none: serial lines say that
+// they are 0 by 0.
+func usable(width, height int, err error) (int, int) {
+	if err != nil || width < 1 || height < 1 {
+		return 80, 24
+	}
+	return width, height
+}
+
 func (v *live) draw(ctx context.Context, t *Terminal) {
 	for {
-		width, height, err := term.GetSize(int(t.Out.Fd()))
-		if err != nil {
-			width, height = 80, 24
-		}
+		width, height := usable(term.GetSize(int(t.Out.Fd())))
 		v.mu.Lock()
 		v.objects.width, v.objects.height = width, height
 		v.mu.Unlock()

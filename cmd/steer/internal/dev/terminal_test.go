@@ -150,3 +150,16 @@ func TestLiveDrawsWhatTheOperatorPrints(t *testing.T) {
 		t.Errorf("a file as the terminal: %v", err)
 	}
 }
+
+func TestATerminalWithoutASizeIsDrawnAsOneOf80By24(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		width, height int
+		err           error
+		want          [2]int
+	}{{100, 30, nil, [2]int{100, 30}}, {0, 0, nil, [2]int{80, 24}}, {0, 0, os.ErrInvalid, [2]int{80, 24}}} {
+		if width, height := usable(c.width, c.height, c.err); [2]int{width, height} != c.want {
+			t.Errorf("%d by %d, %v: drawn as %d by %d", c.width, c.height, c.err, width, height)
+		}
+	}
+}
