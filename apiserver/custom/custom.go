@@ -126,17 +126,16 @@ func versionOf(crd *v1.CustomResourceDefinition, v *v1.CustomResourceDefinitionV
 	s := &strategy{schema: schema}
 	s.kind.Group, s.kind.Version, s.kind.Kind = crd.Spec.Group, v.Name, crd.Status.AcceptedNames.Kind
 	out := resource.Version{
-		Name:       v.Name,
-		NotServed:  !v.Served && !(v.Storage && Last(crd)),
-		Strategy:   s,
-		RawMembers: true,
-		Prune:      s.prune,
-
+		Name:             v.Name,
+		NotServed:        !v.Served && !(v.Storage && Last(crd)),
+		Strategy:         s,
+		RawMembers:       true,
 		NormalizeApplied: s.normalizeApplied,
-		Ownership:  owners.object(v.Name),
-		Schema:     schema.OpenAPI(),
-		Printer:    newPrinter(v.AdditionalPrinterColumns),
-		Selectable: selectableFields(v.SelectableFields),
+		Prune:            s.prune,
+		Ownership:        owners.object(v.Name),
+		Schema:           schema.OpenAPI(),
+		Printer:          newPrinter(v.AdditionalPrinterColumns),
+		Selectable:       selectableFields(v.SelectableFields),
 	}
 	if v.Deprecated {
 		out.Deprecation = deprecation(crd, v)

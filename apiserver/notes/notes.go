@@ -42,7 +42,7 @@ type Note struct {
 	Revision storage.Revision `json:"-"`
 	// Term of the leader at the time of the write, where several servers share a store.
 	Term storage.Revision `json:"-"`
-	Time     time.Time        `json:"time"`
+	Time time.Time        `json:"time"`
 	// Verb of the request: create, update, patch, delete or deletecollection.
 	Verb        string `json:"verb"`
 	Group       string `json:"group,omitempty"`

@@ -5,7 +5,6 @@ package endpoint
 
 import (
 	"context"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,11 +12,6 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/internal/registry"
 )
-
-// isTrue reads a parameter as kube-apiserver reads booleans: all but false and 0 is true.
-func isTrue(values []string) bool {
-	return len(values) > 0 && !strings.EqualFold(values[0], "false") && values[0] != "0"
-}
 
 // get answers one object, or one of its subresources.
 func (h *Handler) get(ctx context.Context, w *exchange.Writer, req *Request) error {
@@ -27,7 +21,7 @@ func (h *Handler) get(ctx context.Context, w *exchange.Writer, req *Request) err
 	}
 	var options metav1.GetOptions
 	if req.HTTP.URL.RawQuery != "" {
-		if isTrue(req.Query()["export"]) {
+		if exchange.IsTrue(req.Query(), "export") {
 			return apierrors.NewBadRequest("the export parameter, deprecated since v1.14, is no longer supported")
 		}
 		if err := decodeQuery(req, &options); err != nil {

@@ -105,7 +105,7 @@ func (t *Target) Verb(method string, query func() url.Values) string {
 		switch {
 		case t.Name != "":
 			return "get"
-		case isWatch(query()):
+		case IsTrue(query(), "watch"):
 			return "watch"
 		}
 		return "list"
@@ -124,8 +124,9 @@ func (t *Target) Verb(method string, query func() url.Values) string {
 	return ""
 }
 
-func isWatch(query url.Values) bool {
-	values, ok := query["watch"]
+// IsTrue reads a parameter as kube-apiserver reads booleans: all but false and 0 is true.
+func IsTrue(query url.Values, name string) bool {
+	values, ok := query[name]
 	if !ok {
 		return false
 	}

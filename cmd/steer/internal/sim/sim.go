@@ -69,7 +69,8 @@ func run(ctx context.Context, args []string, f *follower, out, errs io.Writer) e
 	if f.dir, err = os.MkdirTemp("", "steer-sim-"); err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(f.dir) }() // a temporary folder
+	// What is left of it is for the system to remove.
+	defer func() { _ = os.RemoveAll(f.dir) }()
 	cmd := exec.Command("go", slices.Concat([]string{"test"}, a.flags, packages, a.rest)...) //nolint:gosec // it is what the command is for
 	cmd.Stdout, cmd.Stderr, cmd.Env = out, errs, append(os.Environ(), journal.Variable+"="+f.dir)
 	following, stop := context.WithCancel(ctx)
