@@ -72,9 +72,11 @@ func (s *Server) version(ctx context.Context, f *File, hide func(Object) map[str
 // before adds the versions that the oldest writes replaced.
 func (s *Server) before(ctx context.Context, f *File, hide func(Object) map[string]any, oldest map[trace.Object]int64) error {
 	for object, revision := range oldest {
+		if revision <= 1 {
+			continue
+		}
 		content, err := s.At(ctx, object, revision-1)
 		switch {
-		case revision <= 1:
 		case errors.Is(err, ErrForgotten):
 			f.From = max(f.From, revision)
 		case err != nil:
