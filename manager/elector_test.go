@@ -214,15 +214,16 @@ func TestElectorBoundsRequestsAndTakeOverWhateverBecomesOfItsWatch(t *testing.T)
 		// released: a release is noticed at once, by the watch
 		released bool
 	}{
-		"works":                {released: true},
-		"ends at once":         {watch: ends(0)},
-		"ends after 3 seconds": {watch: ends(3 * time.Second)},
-		"ends after a minute":  {watch: ends(time.Minute)},
-		"is refused":           {watch: refused(http.StatusForbidden, "Forbidden")},
-		"fails":                {watch: refused(http.StatusInternalServerError, "InternalError")},
-		"comes too often":      {watch: refused(http.StatusTooManyRequests, "TooManyRequests")},
-		"hangs while opening":  {watch: hangs},
-		"server restarts":      {restarts: true, released: true},
+		"works":                 {released: true},
+		"ends at once":          {watch: ends(0)},
+		"ends after 3 seconds":  {watch: ends(3 * time.Second)},
+		"ends after a minute":   {watch: ends(time.Minute)},
+		"ends before a release": {watch: ends(15*time.Minute - 1750*time.Millisecond), released: true}, // the fourth time
+		"is refused":            {watch: refused(http.StatusForbidden, "Forbidden")},
+		"fails":                 {watch: refused(http.StatusInternalServerError, "InternalError")},
+		"comes too often":       {watch: refused(http.StatusTooManyRequests, "TooManyRequests")},
+		"hangs while opening":   {watch: hangs},
+		"server restarts":       {restarts: true, released: true},
 	} {
 		for _, crash := range []bool{true, false} {
 			how := " and the leader releases"

@@ -47,8 +47,8 @@ func (r *releases) join() {
 	<-r.ended
 }
 
-// run watches again and again. The pause doubles from the retry period to a minute,
-// and is short again after a watch that lasted that long.
+// run watches again and again: at once after a watch that lasted a minute, since API servers
+// end good ones, too; otherwise after a pause, which doubles from the retry period to a minute.
 func (r *releases) run(ctx context.Context, c client.Client, o Election) {
 	pause := o.Timing.Retry
 	for {
@@ -59,14 +59,14 @@ func (r *releases) run(ctx context.Context, c client.Client, o Election) {
 			r.follow(stream)
 		}
 		if time.Since(began) >= longestRewatch {
-			pause = o.Timing.Retry
+			pause = 0
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(pause):
 		}
-		pause = min(2*pause, longestRewatch)
+		pause = min(max(2*pause, o.Timing.Retry), longestRewatch)
 	}
 }
 
