@@ -17,6 +17,7 @@ import (
 	"go.etcd.io/etcd/etcdutl/v3/snapshot"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -106,8 +107,15 @@ func (m *member) config() (*embed.Config, error) {
 	// No member refuses a change that the operator should not have asked for.
 	cfg.StrictReconfigCheck = false
 	cfg.UnsafeNoFsync = true // the data goes with the Pod anyway
-	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
+	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(panics())
 	return cfg, m.restore(cfg)
+}
+
+// panics logs only what ends the process, with its cause: of a panic of etcd the
+// message alone is left otherwise, "failed to create WAL" of a full disk.
+func panics() *zap.Logger {
+	encoder := zapcore.NewConsoleEncoder(zap.NewDevelopmentEncoderConfig())
+	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), zap.DPanicLevel))
 }
 
 func (m *member) restore(cfg *embed.Config) error {
