@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite what these tests compare with")
 
-// TestBehaviourTableIsLive keeps the table "Behaviour" of ARCHITECTURE.md equal
+// TestBehaviourTableIsLive keeps the table of docs/behaviour.md equal
 // to what the oracle's conversations and ledgers say.
 func TestBehaviourTableIsLive(t *testing.T) {
 	t.Parallel()
@@ -43,7 +43,7 @@ func TestBehaviourTableIsLive(t *testing.T) {
 	}
 	row("all", sum)
 
-	keepLive(t, "ARCHITECTURE.md", "behaviour", table.String())
+	keepLive(t, "docs/behaviour.md", "behaviour", table.String())
 }
 
 // uncapitalised makes the beginning of a sentence the middle of one: a name that

@@ -17,8 +17,9 @@ func TestPathsNameFunctionsThatExist(t *testing.T) {
 	byPath := filesByPath(t)
 	linked := regexp.MustCompile("\\[`([a-z0-9_/.-]+\\.go):([A-Za-z0-9_.]+)`\\]\\(([^)]+)\\)")
 	named := regexp.MustCompile("`[a-z0-9_/.-]+\\.go:[A-Za-z0-9_.]+`")
-	for _, page := range []string{"ARCHITECTURE.md", "CONTRIBUTING.md"} {
-		text := readPaper(t, page)
+	for _, page := range []string{"ARCHITECTURE.md", "CONTRIBUTING.md", "docs/inside.md"} {
+		// Links are relative to the page.
+		text := strings.ReplaceAll(readPaper(t, page), "]("+strings.Repeat("../", strings.Count(page, "/")), "](")
 		links := linked.FindAllStringSubmatch(text, -1)
 		if len(links) == 0 {
 			t.Errorf("%s names no function", page)
@@ -52,15 +53,15 @@ func filesByPath(t *testing.T) map[string]*ast.File {
 	return byPath
 }
 
-// TestWalkOfATableEventFollowsTheCalls checks the table of ARCHITECTURE.md that names
+// TestWalkOfATableEventFollowsTheCalls checks the table of docs/inside.md that names
 // every function between the commit of a write and the bytes of its event: the files
 // declare them, and each is called by one above it.
 func TestWalkOfATableEventFollowsTheCalls(t *testing.T) {
 	t.Parallel()
 	const most = 19 // files, half of what a reader had to open before there was a walk
-	_, section, found := strings.Cut(readPaper(t, "ARCHITECTURE.md"), "\n## One event of a watch of tables, call by call\n")
+	_, section, found := strings.Cut(readPaper(t, "docs/inside.md"), "\n## One event of a watch of tables, call by call\n")
 	if !found {
-		t.Fatal("ARCHITECTURE.md has no walk of an event")
+		t.Fatal("docs/inside.md has no walk of an event")
 	}
 	section, _, _ = strings.Cut(section, "\n## ")
 	begin := map[string]bool{"Memory.Commit": true, "Server.Serve": true}
@@ -68,7 +69,7 @@ func TestWalkOfATableEventFollowsTheCalls(t *testing.T) {
 	inFile := regexp.MustCompile("\\[([a-z0-9_/.-]+\\.go)\\]\\(([^)]+)\\): ((?:`[A-Za-z.]+`(?:, )?)+)")
 	for _, m := range inFile.FindAllStringSubmatch(section, -1) {
 		path, file := m[1], byPath[m[1]]
-		if file == nil || m[2] != path {
+		if file == nil || m[2] != "../"+path {
 			t.Fatalf("the walk names %s, linked to %s", path, m[2])
 		}
 		opened[path] = true

@@ -50,7 +50,7 @@ func (r *Report) WriteChart(w io.Writer) error {
 		fmt.Fprintf(&out, `<text x="%d" y="%d">%.2fx</text>`+"\n", labelWidth+barWidth+8, y+13, m.Ratio)
 	}
 	for i, l := range lines {
-		l.panel(&out, float64(i%2*panelWidth), float64(bars+i/2*panelHeight))
+		l.panel(&out, float64(i%2*panelWidth), float64(bars+i/2*panelHeight), l.exponents())
 	}
 	out.WriteString("</svg>\n")
 	_, err := io.WriteString(w, out.String())

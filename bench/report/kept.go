@@ -9,14 +9,17 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 )
 
 // Kept are the reports that published figures come from, by group: each from the
 // last run of its group.
 type Kept map[string]*Report
 
-// ReadKept reads the file; none is an empty one.
-func ReadKept(file string) (Kept, error) {
+// ReadKept reads what is kept in the main module, whose folder is root; nothing is kept
+// without a file.
+func ReadKept(root string) (Kept, error) {
+	file := filepath.Join(root, keptFile)
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Kept{}, nil

@@ -73,22 +73,42 @@ func TestRoundsThatWouldNotEndInTimeAreLeftOutAndNoted(t *testing.T) {
 	}
 }
 
-func TestReadmeShowsTheKeptFigures(t *testing.T) {
+// TestPagesShowTheKeptFigures publishes what is kept into a copy of the pages: nothing changes.
+func TestPagesShowTheKeptFigures(t *testing.T) {
 	t.Parallel()
-	kept, err := report.ReadKept("../../docs/measured.json")
+	kept, err := report.ReadKept("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
+	if len(kept) == 0 {
+		t.Fatal("no figures are kept")
+	}
+	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, "docs"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if len(kept) == 0 || !strings.Contains(string(readme), kept.Tables()) {
-		t.Error("README.md's tables are not those of docs/measured.json: run `go run ./cmd/sidebyside -only GROUP -readme`, or restore them")
+	pages := map[string]string{"README.md": "", "docs/measured.md": "", "docs/measured.json": "", "docs/growth.svg": ""}
+	for page := range pages {
+		text, err := os.ReadFile(filepath.Join("../..", page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages[page] = string(text)
+		if err := os.WriteFile(filepath.Join(root, page), text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := kept.Publish(root); err != nil {
+		t.Fatal(err)
+	}
+	for page, want := range pages {
+		if got, err := os.ReadFile(filepath.Join(root, page)); err != nil || string(got) != want {
+			t.Errorf("%s does not show docs/measured.json (%v): run `go run ./cmd/sidebyside -only GROUP -publish`, or restore it", page, err)
+		}
 	}
 }
 
-func TestReadmeIsRewrittenBetweenItsLines(t *testing.T) {
+func TestTablesAreRewrittenBetweenTheirLines(t *testing.T) {
 	t.Parallel()
 	r := report.New(time.Unix(0, 0))
 	r.Command = "-only server"
@@ -99,14 +119,20 @@ func TestReadmeIsRewrittenBetweenItsLines(t *testing.T) {
 	}
 	kept := report.Kept{"server": r}
 	lines := strings.Split(kept.Tables(), "\n")
-	file := filepath.Join(t.TempDir(), "README.md")
-	if err := os.WriteFile(file, []byte("before\n"+lines[0]+"\nold\n"+lines[len(lines)-2]+"\nafter\n"), 0o644); err != nil {
+	root := t.TempDir()
+	page := filepath.Join(root, "docs", "measured.md")
+	if err := os.Mkdir(filepath.Dir(page), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := kept.RewriteReadme(file); err != nil {
+	for _, file := range []string{page, filepath.Join(root, "README.md")} {
+		if err := os.WriteFile(file, []byte("before\n"+lines[0]+"\nold\n"+lines[len(lines)-2]+"\nafter\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := kept.Publish(root); err != nil {
 		t.Fatal(err)
 	}
-	got, err := os.ReadFile(file)
+	got, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,8 +148,11 @@ func TestReadmeIsRewrittenBetweenItsLines(t *testing.T) {
 	if strings.Contains(string(got), "old") {
 		t.Error("the old tables are still there")
 	}
-	if err := kept.RewriteReadme(os.DevNull); err == nil {
-		t.Error("a file without the lines was accepted")
+	if err := os.WriteFile(page, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := kept.Publish(root); err == nil {
+		t.Error("a page without the lines was accepted")
 	}
 }
 

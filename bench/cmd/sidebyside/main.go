@@ -4,7 +4,7 @@
 // Command sidebyside runs Steer and its upstream counterparts in turn on this machine and
 // prints medians and ratios.
 //
-//	go run ./cmd/sidebyside [-only server] [-quick] [-json FILE] [-chart FILE] [-benchstat FILE] [-readme]
+//	go run ./cmd/sidebyside [-only server] [-quick] [-json FILE] [-chart FILE] [-benchstat FILE] [-publish]
 package main
 
 import (
@@ -34,7 +34,7 @@ import (
 // settings are the flags.
 type settings struct {
 	only, json, chart, benchstat, upstream, root string
-	quick, cold, readme                          bool
+	quick, cold, publish                         bool
 	rounds                                       int
 }
 
@@ -44,7 +44,7 @@ func main() {
 	flag.StringVar(&s.json, "json", "", "write everything measured to this file")
 	flag.StringVar(&s.chart, "chart", "", "write an SVG chart to this file")
 	flag.StringVar(&s.benchstat, "benchstat", "", "write everything measured to this file in the format of Go's benchmarks")
-	flag.BoolVar(&s.readme, "readme", false, "keep what was measured in docs/measured.json and rewrite the tables of README.md from it")
+	flag.BoolVar(&s.publish, "publish", false, "keep what was measured in docs/measured.json, and rewrite docs/measured.md, docs/growth.svg and the figures of README.md from it")
 	flag.StringVar(&s.upstream, "upstream", os.Getenv("STEER_UPSTREAM_BIN"), "directory with the binaries of module oracle (upstream, kube-apiserver, etcd)")
 	flag.StringVar(&s.root, "root", "..", "directory of the main module")
 	flag.BoolVar(&s.quick, "quick", false, "a tenth of the work, once")
@@ -94,8 +94,7 @@ func groups() []group {
 
 func run(ctx context.Context, s settings) error {
 	out := report.New(time.Now())
-	published := filepath.Join(s.root, "docs", "measured.json")
-	kept, err := report.ReadKept(published)
+	kept, err := report.ReadKept(s.root)
 	if err != nil {
 		return err
 	}
@@ -123,8 +122,8 @@ func run(ctx context.Context, s settings) error {
 		return fmt.Errorf("no group %q; there are %s", s.only, strings.Join(names, ", "))
 	}
 	failed = append(failed, out.WriteTable(os.Stdout), write(s.json, out.WriteJSON), write(s.chart, out.WriteChart), write(s.benchstat, out.WriteBenchstat))
-	if s.readme {
-		failed = append(failed, kept.Write(published), kept.RewriteReadme(filepath.Join(s.root, "README.md")))
+	if s.publish {
+		failed = append(failed, kept.Publish(s.root))
 	}
 	return errors.Join(failed...)
 }

@@ -4,19 +4,29 @@
 package report
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"strings"
 )
 
-// The lines in README.md between which the tables stand.
+// The lines of a page between which tables stand.
 const (
-	begin = "<!-- measured: written by `go run ./cmd/sidebyside -readme` in bench/, from docs/measured.json -->"
+	begin = "<!-- measured: written by `go run ./cmd/sidebyside -publish` in bench/, from docs/measured.json -->"
 	end   = "<!-- end of measured -->"
 )
 
-// table is one of README's.
+// The files, below the main module, that publish figures.
+const (
+	keptFile   = "docs/measured.json"
+	tablesPage = "docs/measured.md"
+	frontPage  = "README.md"
+	picture    = "docs/growth.svg"
+)
+
+// table is one of docs/measured.md.
 type table struct {
 	group, upstream string
 	rows            []row
@@ -29,7 +39,7 @@ type row struct {
 	metrics []string
 }
 
-// tables are what README shows: the goals of each group, met or not.
+// tables are what docs/measured.md shows: the goals of each group, met or not.
 func tables() []table {
 	return []table{
 		{"server", "kube-apiserver 1.36.3 + etcd 3.6", []row{
@@ -89,7 +99,40 @@ func tables() []table {
 	}
 }
 
-// Tables renders what README shows of the kept figures.
+// figures are the six of README.md.
+func figures() []struct {
+	group string
+	row   row
+} {
+	return []struct {
+		group string
+		row   row
+	}{
+		{"server", row{"API server: start to `/readyz`", []string{"start to /readyz"}}},
+		{"server", row{"create of a custom object, 16 clients, durable", []string{"create, 16 clients"}}},
+		{"scale", row{"API server with 10,000 objects of 2 KB: resident memory", []string{"server memory, resident, 10,000 objects"}}},
+		{"envtest", row{"a test with a control plane of its own, one after the other", []string{"one after the other: wall per test"}}},
+		{"weight", row{"an operator: third-party packages; size of its binary", []string{"third-party packages", "binary"}}},
+		{"generate", row{"CRDs, deepcopy, RBAC, webhooks of cluster-api: CPU", []string{"crd, object, rbac, webhook of cluster-api"}}},
+	}
+}
+
+// Figures renders the table of README.md.
+func (k Kept) Figures() string {
+	var out strings.Builder
+	out.WriteString(begin + "\n\n| | Steer | upstream | ratio |\n|---|---|---|---|\n")
+	for _, f := range figures() {
+		if r := k[f.group]; r != nil {
+			if cells, ok := r.cells(f.row); ok {
+				fmt.Fprintf(&out, "| %s | %s |\n", f.row.label, strings.Join(cells, " | "))
+			}
+		}
+	}
+	out.WriteString(end + "\n")
+	return out.String()
+}
+
+// Tables renders those of docs/measured.md.
 func (k Kept) Tables() string {
 	var out strings.Builder
 	out.WriteString(begin + "\n")
@@ -153,6 +196,8 @@ func human(values []float64, unit string) string {
 		return format(v)
 	case unit == "ms" && v >= 1000:
 		v, unit = v/1000, "s"
+	case unit == "MB" && v >= 1000:
+		v, unit = v/1000, "GB"
 	case unit == "ms" && v < 1, unit == "µs" && v < 1000:
 		if unit == "ms" {
 			v *= 1000
@@ -164,24 +209,28 @@ func human(values []float64, unit string) string {
 	return format(v) + " " + unit
 }
 
-// RewriteReadme puts the tables into the file.
-func (k Kept) RewriteReadme(file string) error {
-	text, err := os.ReadFile(file)
+// Publish keeps the figures in the main module, whose folder is root, and rewrites the pages
+// and the picture that show them.
+func (k Kept) Publish(root string) error {
+	return errors.Join(
+		k.Write(filepath.Join(root, keptFile)),
+		rewrite(filepath.Join(root, tablesPage), k.Tables()),
+		rewrite(filepath.Join(root, frontPage), k.Figures()),
+		os.WriteFile(filepath.Join(root, picture), k.Picture(), 0o644),
+	)
+}
+
+// rewrite puts a table, which begins and ends with those lines, in the place of the one
+// that a page has.
+func rewrite(page, table string) error {
+	text, err := os.ReadFile(page)
 	if err != nil {
 		return err
 	}
-	rewritten, err := k.rewrite(string(text))
-	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	return os.WriteFile(file, []byte(rewritten), 0o644)
-}
-
-func (k Kept) rewrite(text string) (string, error) {
-	before, rest, ok := strings.Cut(text, begin+"\n")
+	before, rest, ok := strings.Cut(string(text), begin+"\n")
 	_, after, closed := strings.Cut(rest, end+"\n")
 	if !ok || !closed {
-		return "", fmt.Errorf("the lines %q and %q are not both there", begin, end)
+		return fmt.Errorf("%s: the lines %q and %q are not both there", page, begin, end)
 	}
-	return before + k.Tables() + after, nil
+	return os.WriteFile(page, []byte(before+table+after), 0o644)
 }
