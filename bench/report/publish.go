@@ -14,7 +14,7 @@ import (
 
 // The lines of a page between which tables stand.
 const (
-	begin = "<!-- measured: written by `go run ./cmd/sidebyside -publish` in bench/, from docs/measured.json -->"
+	begin = "<!-- measured: written by `cd bench && go run ./cmd/sidebyside -publish` from docs/measured.json -->"
 	end   = "<!-- end of measured -->"
 )
 

@@ -6,11 +6,13 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
 
-// TestCommandsOfTheReadmeExist checks every command line that README.md shows:
+// TestCommandsOfTheReadmeExist checks every command line that README.md shows, in a block or
+// in a sentence:
 // subcommands and flags of steer are parsed, packages and folders must exist.
 // CI runs the first two of them to their end.
 func TestCommandsOfTheReadmeExist(t *testing.T) {
@@ -20,12 +22,8 @@ func TestCommandsOfTheReadmeExist(t *testing.T) {
 		t.Fatal(err)
 	}
 	checked := 0
-	for line := range strings.Lines(string(readme)) {
-		command, ok := strings.CutPrefix(strings.TrimSpace(line), "$ ")
-		if !ok {
-			continue
-		}
-		command, _, _ = strings.Cut(command, " #")
+	for _, match := range regexp.MustCompile("(?m)^\\$ (.+)$|`(go run [^`]+)`").FindAllStringSubmatch(string(readme), -1) {
+		command, _, _ := strings.Cut(match[1]+match[2], " #")
 		for part := range strings.SplitSeq(command, " & ") {
 			checkCommand(t, strings.Fields(part))
 			checked++
