@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test race flakes lint ci fuzz soak clients crash kills restarts ha faults disks bench oracle etcdcluster helm olm deploy real release
+.PHONY: help demo test race flakes lint ci fuzz soak clients crash kills restarts ha faults disks bench oracle etcdcluster helm olm deploy real kubernetes release
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -63,6 +63,9 @@ real: ## the suites on kube-apiservers of 1.36 and an older minor (builds them o
 	cd oracle && go build -o bin/ ./cmd/...
 	cd oracle/older && go build -o bin/ ./...
 	.ci/run real
+
+kubernetes: ## what VERSION=1.38 of Kubernetes changes, and where it is here (docs/kubernetes.md)
+	go run ./internal/kubernetes -to "$(VERSION)"
 
 release: ## the files of VERSION=v1.2.0 in dist, signed with KEY=FILE, and tagged with TAG=yes
 	cd release && go run . build -version "$(VERSION)" -key "$(KEY)" $(if $(TAG),-tag)
