@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test race flakes lint ci fuzz soak clients crash kills restarts ha faults disks bench oracle etcdcluster helm olm deploy real kubernetes release
+.PHONY: help demo test race flakes lint ci fuzz soak clients crash kills restarts ha faults disks bench oracle suites etcdcluster helm olm deploy real kubernetes release
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -79,6 +79,10 @@ olm: ## bundles of steer package olm, with the validators of the Operator Framew
 deploy: ## chart, manifests and bundle of a project on kube-apiserver (builds it once)
 	cd oracle && go build -o bin/ ./cmd/...
 	.ci/run deploy
+
+suites: ## Kubernetes' own integration tests against Steer (minutes to build each; SUITES="-suite apiserver-apply" runs some)
+	cd oracle && go build -o bin/ ./cmd/etcd
+	cd oracle && go run ./cmd/suites $(SUITES)
 
 oracle: ## record the answers of kube-apiserver again
 	cd oracle && go build -o bin/ ./cmd/...

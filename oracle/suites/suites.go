@@ -1,0 +1,35 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package suites runs the integration tests of Kubernetes, unmodified, against Steer. The
+// tests come from Kubernetes' modules, in the version that module oracle requires; only the
+// files that start servers are replaced, by those below testdata/overlay, in the build. What
+// each test is known to do is recorded, and a test that passed and fails is an error.
+package suites
+
+import "strings"
+
+// A Suite is a package of tests.
+type Suite struct {
+	// Name of its file of verdicts in oracle/testdata/suites.
+	Name string
+	// Module and Package are where it is: the package below the module.
+	Module, Package string
+}
+
+// All suites, in the order in which they run.
+func All() []Suite {
+	out := []Suite{{"apiextensions", "k8s.io/apiextensions-apiserver", "test/integration"}}
+	for _, name := range kubernetes() {
+		out = append(out, Suite{strings.ReplaceAll(name, "/", "-"), "k8s.io/kubernetes", "test/integration/" + name})
+	}
+	return out
+}
+
+// kubernetes are packages of Kubernetes that ask an API server.
+func kubernetes() []string {
+	return []string{
+		"apiserver/apply", "apiserver/admissionwebhook", "apiserver/cel", "apiserver",
+		"garbagecollector", "namespace", "dryrun", "scale", "events", "evictions",
+	}
+}
