@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/steer-dev/steer/controlplane"
+	"github.com/steer-dev/steer/controlplane/serviceaddress"
 	"github.com/steer-dev/steer/controlplane/webhookclient"
 )
 
@@ -256,5 +257,32 @@ func TestCollectorBelievesOnlyAServerThatAnObjectIsAbsent(t *testing.T) {
 	a.must("PATCH", apiServices+"/v1.wings.example.com", "spec: {versionPriority: 12}")
 	if code := look(); code != http.StatusNotFound {
 		t.Errorf("an owner that is absent: the dependent: %d", code)
+	}
+}
+
+// TestAggregatorFollowsAddressesOfServices that change while it runs: a Service that is not there
+// leads to a server once it has an address, and nowhere when that is taken away.
+func TestAggregatorFollowsAddressesOfServices(t *testing.T) {
+	t.Parallel()
+	table, err := serviceaddress.New(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newWingServer(t, nil)
+	_, plane, a := aggregating(t, s, func(o *controlplane.Options) { o.Webhooks = webhookclient.Options{Services: table} })
+	const none = `False ServiceNotFound: service/wings in "default" is not present (what runs outside of the cluster is given an address by: steer service default/wings=HOST:PORT)`
+	patch := map[string]string{"Content-Type": "application/merge-patch+json"}
+	for _, step := range []struct{ patch, want string }{
+		{"{}", none},
+		{`{"default/wings": "` + s.Listener.Addr().String() + `"}`, "True Passed: all checks passed"},
+		{`{"default/wings": null}`, none},
+	} {
+		if code, body := a.send("PATCH", serviceaddress.Path, step.patch, patch); code != http.StatusOK {
+			t.Fatalf("%s: %d %s", step.patch, code, body)
+		}
+		settle(t, plane)
+		if got := availability(a); got != step.want {
+			t.Errorf("after %s: %s, want %s", step.patch, got, step.want)
+		}
 	}
 }

@@ -90,6 +90,7 @@ func newRootCommand() *cobra.Command {
 		scaffolding.NewAdopt(),
 		up.New(nil),
 		up.NewSnapshot(nil),
+		up.NewService(),
 		demo.New(),
 		dev.New(),
 		explain.NewHistory(),

@@ -37,6 +37,8 @@ type Aggregation struct {
 	// running ends with Close, and all requests with it.
 	running context.Context //nolint:containedctx // the life of the aggregation
 	stop    context.CancelFunc
+	// unsubscribe ends what follows the table of addresses.
+	unsubscribe []func()
 
 	mu sync.Mutex // never held while the store is read, or another server asked
 	// at is the newest state of the store that the server was told.
@@ -61,10 +63,22 @@ func (a *Aggregation) Close() {
 	a.stop()
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	for _, end := range a.unsubscribe {
+		end()
+	}
+	a.unsubscribe = nil
 	for _, b := range a.backends {
 		b.close()
 	}
 	clear(a.backends)
+}
+
+// onAddresses has a function called when a Service is given another address, until Close.
+func (a *Aggregation) onAddresses(changed func()) {
+	end := a.services.Table.OnChange(changed)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.unsubscribe = append(a.unsubscribe, end)
 }
 
 // Resource returns APIServices, by whose changes the server is told.

@@ -29,6 +29,8 @@ type Availability struct {
 	aggregation *Aggregation
 	remote      map[storage.Key]*checked
 	busy        step.KeySet // of those that a request is under way about
+	// addresses counts the changes of addresses that were seen.
+	addresses uint64
 }
 
 // checked is what is known about one service.
@@ -50,6 +52,7 @@ type answer struct{ err error }
 var (
 	_ step.Pipelined = (*Availability)(nil)
 	_ step.Waker     = (*Availability)(nil)
+	_ step.Signaller = (*Availability)(nil)
 )
 
 // NewAvailability returns a controller that has seen nothing yet.
@@ -62,6 +65,9 @@ func (*Availability) Name() string { return "apiservice-status-remote-available-
 
 // Pipelined implements [step.Pipelined]: a server that does not answer delays no other.
 func (*Availability) Pipelined() {}
+
+// OnSignal implements [step.Signaller]: a Service with another address is another server.
+func (c *Availability) OnSignal(signal func()) { c.aggregation.onAddresses(signal) }
 
 // Reset implements [step.Controller].
 func (c *Availability) Reset(view storage.View) {
@@ -117,7 +123,13 @@ func (c *Availability) see(rec, previous *storage.Record) {
 // Step implements [step.Controller].
 func (c *Availability) Step(view storage.View, now time.Time) []step.Request {
 	due := step.KeySet{}
+	changes := c.aggregation.services.Table.Changes()
+	moved := changes != c.addresses
+	c.addresses = changes
 	for key, s := range c.remote {
+		if moved {
+			*s = checked{namespace: s.namespace, name: s.name, due: true}
+		}
 		if !s.again.IsZero() && !now.Before(s.again) {
 			s.due, s.asked, s.again = true, nil, time.Time{}
 		}
@@ -194,7 +206,11 @@ func (c *Availability) stored(view storage.View, s service) (v1.APIServiceCondit
 	if _, given := c.aggregation.services.Given(context.Background(), reachOf(s).service); given {
 		return v1.APIServiceCondition{}, true
 	}
-	return reachable(view, s)
+	state, ok := reachable(view, s)
+	if advice := c.aggregation.services.Advice(reachOf(s).service); !ok && advice != "" {
+		state.Message += " (" + advice + ")"
+	}
+	return state, ok
 }
 
 // ask returns the request that asks a server.

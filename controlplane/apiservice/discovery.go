@@ -24,6 +24,8 @@ type Discovery struct {
 	aggregation *Aggregation
 	remote      map[storage.Key]*described
 	busy        step.KeySet // of those that a server is asked about
+	// addresses counts the changes of addresses that were seen.
+	addresses uint64
 }
 
 // described is when the server of one service is asked.
@@ -40,6 +42,7 @@ type described struct {
 var (
 	_ step.Pipelined = (*Discovery)(nil)
 	_ step.Waker     = (*Discovery)(nil)
+	_ step.Signaller = (*Discovery)(nil)
 )
 
 // NewDiscovery returns a controller that has seen nothing yet.
@@ -52,6 +55,9 @@ func (*Discovery) Name() string { return "apiservice-discovery-controller" }
 
 // Pipelined implements [step.Pipelined]: a server that does not answer delays no other.
 func (*Discovery) Pipelined() {}
+
+// OnSignal implements [step.Signaller]: a Service with another address is another server.
+func (c *Discovery) OnSignal(signal func()) { c.aggregation.onAddresses(signal) }
 
 // Reset implements [step.Controller].
 func (c *Discovery) Reset(view storage.View) {
@@ -88,7 +94,13 @@ func (c *Discovery) see(rec *storage.Record) {
 // Step implements [step.Controller].
 func (c *Discovery) Step(view storage.View, now time.Time) []step.Request {
 	due := step.KeySet{}
+	changes := c.aggregation.services.Table.Changes()
+	moved := changes != c.addresses
+	c.addresses = changes
 	for key, s := range c.remote {
+		if moved {
+			s.due, s.failures = true, 0
+		}
 		if !s.again.IsZero() && !now.Before(s.again) {
 			s.due, s.again = true, time.Time{}
 		}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/steer-dev/steer/controlplane/internal/egress"
+	"github.com/steer-dev/steer/controlplane/serviceaddress"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -25,8 +26,12 @@ type Options struct {
 	// Reach is where the server may connect to. nil: everywhere, but for the addresses at which
 	// clouds serve metadata when the server listens beyond the loopback interface.
 	Reach []netip.Prefix
-	// Resolve returns where a Service is. It is called for every request and has to be fast. nil,
-	// or false: at its EndpointSlices or Endpoints, or at the name of an ExternalName.
+	// Services says where Services are that lead to processes outside of the cluster. nil: it
+	// names none, and errors do not say how one is given an address.
+	Services *serviceaddress.Table
+	// Resolve returns where a Service is that Services does not know. It is called for every request
+	// and has to be fast. nil, or false: at its EndpointSlices or Endpoints, or at the name of an
+	// ExternalName.
 	Resolve func(ctx context.Context, s Service) (Backend, bool)
 	// KubeConfigFiles are the files with the credentials that admission plugins show to webhooks,
 	// by the name of the plugin, as AdmissionConfigurations name them. nil: none.
@@ -96,7 +101,7 @@ type Client struct {
 // New returns a client. It reads the files that the options name.
 func New(o Options, d Deps) (*Client, error) {
 	c := &Client{options: o, credentials: map[string]*credentials{}, metrics: newMetrics()}
-	c.services = egress.Services{Store: d.Store, Resolve: o.Resolve, Reach: o.Reach, Public: d.Public, Simulates: d.Simulates}
+	c.services = egress.Services{Store: d.Store, Table: o.Services, Resolve: o.Resolve, Reach: o.Reach, Public: d.Public, Simulates: d.Simulates}
 	for plugin, file := range o.KubeConfigFiles {
 		loaded, err := loadCredentials(file)
 		if err != nil {

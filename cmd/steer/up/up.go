@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package up holds the commands up and snapshot: a control plane with its data directory. It
+// Package up holds the commands up, snapshot and service: a control plane with its data directory. It
 // is not internal, because a program of module storage/etcd has the command as well.
 package up
 
@@ -25,6 +25,7 @@ import (
 	"github.com/steer-dev/steer/cmd/steer/internal/command"
 	"github.com/steer-dev/steer/cmd/steer/internal/planeflags"
 	"github.com/steer-dev/steer/controlplane"
+	"github.com/steer-dev/steer/controlplane/serviceaddress"
 	"github.com/steer-dev/steer/controlplane/workloads"
 	"github.com/steer-dev/steer/storage/local"
 )
@@ -45,8 +46,7 @@ type upOptions struct {
 	kubeconfig string
 	tokenFile  string
 	kubelets   []string
-	// webhookServices are values of --webhook-service.
-	webhookServices []string
+	services   planeflags.Services
 	// admissionControl is the value of --admission-control-config-file.
 	admissionControl string
 	verbose          bool
@@ -100,7 +100,7 @@ ready, crash loop, never, unschedulable, complete or fail [with EXITCODE]; may b
 	f.StringVar(&o.tokenFile, "token-file", "", `file with bearer tokens to accept: lines of token,user,uid,"group,group"`)
 	f.StringSliceVar(&o.kubelets, "kubelets", nil, `addresses that the server may connect to for logs, exec, attach and port-forward, where a node states
 the endpoint of a kubelet: ranges such as 127.0.0.0/8,172.18.0.0/16 (default none)`)
-	planeflags.AddWebhookServices(f, &o.webhookServices, "")
+	o.services.AddFlags(f, "")
 	planeflags.AddAdmissionControl(f, &o.admissionControl)
 	o.etcd.addFlags(f)
 	f.DurationVar(&o.etcd.CompactionInterval, "etcd-compaction-interval", 5*time.Minute, `how much history etcd keeps: the server that leads compacts it, with the keys of other
@@ -140,8 +140,11 @@ func up(ctx context.Context, o upOptions, out, logs io.Writer) (err error) {
 		}
 		options.Kubelets.Reach = append(options.Kubelets.Reach, reach)
 	}
-	if options.Webhooks, err = planeflags.WebhookOptions(o.webhookServices); err != nil {
+	if err := o.services.Apply(&options.Webhooks); err != nil {
 		return err
+	}
+	if o.services.Changeable && len(o.etcd.Servers) > 0 {
+		return fmt.Errorf("--%s changes the addresses of this server alone, and others may share its etcd: leave it out, and give --%s to each of them", planeflags.AllowServiceChanges, serviceaddress.Flag)
 	}
 	if err := planeflags.ReadAdmissionControl(&options.Webhooks, o.admissionControl); err != nil {
 		return err

@@ -6,6 +6,7 @@ package egress
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -20,6 +21,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/steer-dev/steer/controlplane/serviceaddress"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -52,6 +54,10 @@ func (s Service) port() int32 {
 	return s.Port
 }
 
+func (s Service) key() serviceaddress.Key {
+	return serviceaddress.Key{Namespace: s.Namespace, Name: s.Name, Port: s.port()}
+}
+
 // ServerName is what the certificate of a Service is verified for.
 func (s Service) ServerName() string { return s.Name + "." + s.Namespace + ".svc" }
 
@@ -62,6 +68,8 @@ func (s Service) Host() string { return join(s.ServerName(), s.port()) }
 type Services struct {
 	// Store holds the Services and their endpoints.
 	Store storage.Store
+	// Table says where Services are, before Resolve is asked. nil: it knows none.
+	Table *serviceaddress.Table
 	// Resolve returns where a Service is; nil, or false: at its endpoints.
 	Resolve func(ctx context.Context, s Service) (Backend, bool)
 	// Reach is where the server may connect to. nil: everywhere, but for [Metadata] addresses if
@@ -77,8 +85,11 @@ type Services struct {
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Given returns where Resolve says that a Service is.
+// Given returns where Table or Resolve says that a Service is.
 func (s *Services) Given(ctx context.Context, to Service) (Backend, bool) {
+	if address, ok := s.Table.Address(to.key()); ok {
+		return Backend{Address: address}, true
+	}
 	if s.Resolve == nil {
 		return Backend{}, false
 	}
@@ -133,9 +144,31 @@ func (s *Services) Dial(ctx context.Context, network string, to Service) (net.Co
 func join(host string, port int32) string { return net.JoinHostPort(host, strconv.Itoa(int(port))) }
 
 // Addresses returns the addresses of a Service, by what is stored, in the order in which they are
-// to be tried, without those of simulated Pods; if all are, the error is a [SimulatedError]. New
-// connections alone need them.
+// to be tried, without those of simulated Pods; if all are, the error is a [SimulatedError]. An
+// error says how a Service is given an address, if there is a Table. New connections alone need them.
 func (s *Services) Addresses(to Service) ([]string, error) {
+	addresses, err := s.addresses(to)
+	if err != nil {
+		err = s.advise(to, err)
+	}
+	return addresses, err
+}
+
+// advise adds to the error of a Service that leads nowhere how it is given an address.
+func (s *Services) advise(to Service, err error) error {
+	if simulated := (*SimulatedError)(nil); errors.As(err, &simulated) {
+		return err // it says so
+	}
+	if advice := s.Advice(to); advice != "" {
+		return fmt.Errorf("%w (%s)", err, advice)
+	}
+	return err
+}
+
+// Advice says how a Service is given an address. Empty: there is no Table.
+func (s *Services) Advice(to Service) string { return s.Table.Advice(to.key()) }
+
+func (s *Services) addresses(to Service) ([]string, error) {
 	view := s.Store.Latest()
 	service := &corev1.Service{}
 	if found, err := load(view, storage.Key{Bucket: "services", Name: to.Namespace + "/" + to.Name}, service); err != nil || !found {
@@ -165,7 +198,7 @@ func (s *Services) Addresses(to Service) ([]string, error) {
 	case len(addresses) > 0:
 		return addresses, nil
 	case len(endpoints) > 0:
-		return nil, &SimulatedError{Service: to}
+		return nil, &SimulatedError{Service: to, Advice: s.Advice(to)}
 	}
 	return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", to.Name))
 }

@@ -15,6 +15,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/steer-dev/steer/controlplane/serviceaddress"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -105,11 +106,15 @@ func TestServicesNeverDialSimulatedPods(t *testing.T) {
 				all[name] = object
 			}
 			var dialled []string
-			s := &Services{Store: put(t, all), dial: func(_ context.Context, _, address string) (net.Conn, error) {
+			table, err := serviceaddress.New(false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := &Services{Store: put(t, all), Table: table, dial: func(_ context.Context, _, address string) (net.Conn, error) {
 				dialled = append(dialled, address)
 				return nil, net.ErrClosed
 			}}
-			_, err := s.Dial(t.Context(), "tcp", Service{Namespace: "default", Name: "hook"})
+			_, err = s.Dial(t.Context(), "tcp", Service{Namespace: "default", Name: "hook"})
 			if got := strings.Join(dialled, " "); got != test.want {
 				t.Errorf("dialled %q, want %q", got, test.want)
 			}
@@ -117,7 +122,7 @@ func TestServicesNeverDialSimulatedPods(t *testing.T) {
 			if errors.As(err, &simulated) != (test.want == "") {
 				t.Errorf("error: %v", err)
 			}
-			if simulated != nil && !strings.Contains(err.Error(), "--webhook-service default/hook=HOST:PORT") {
+			if simulated != nil && !strings.Contains(err.Error(), "--service default/hook=HOST:PORT") {
 				t.Errorf("the error does not say what to do: %v", err)
 			}
 		})

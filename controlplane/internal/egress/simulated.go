@@ -4,6 +4,7 @@
 package egress
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 
@@ -33,15 +34,16 @@ type SimulatedError struct {
 	// Service whose endpoints are simulated Pods; empty for an Address that was given without one.
 	Service Service
 	Address string
+	// Advice says how the Service is given an address. Empty: by an option of Go programs.
+	Advice string
 }
 
 func (e *SimulatedError) Error() string {
 	if e.Service.Name == "" {
 		return fmt.Sprintf("%s is an address of simulated Pods, which run nothing: run the server on this machine, and name the address at which it listens", e.Address)
 	}
-	name := e.Service.Namespace + "/" + e.Service.Name
-	return fmt.Sprintf("the endpoints of the service %s are simulated Pods, which run nothing: run the server on this machine, and say at which address "+
-		"(--webhook-service %s=HOST:PORT, or Resolve of webhookclient.Options)", name, name)
+	advice := cmp.Or(e.Advice, "Services of webhookclient.Options has its address")
+	return fmt.Sprintf("the endpoints of the service %s/%s are simulated Pods, which run nothing: run the server on this machine; %s", e.Service.Namespace, e.Service.Name, advice)
 }
 
 // nodes answers which nodes are simulated, by what is stored. It reads each node once.

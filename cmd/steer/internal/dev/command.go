@@ -31,7 +31,7 @@ type CommandOptions struct {
 	// Manifests are files and folders to apply first, in this order. None: those of the
 	// project in the working directory, if it has a file PROJECT.
 	Manifests []string
-	// Webhooks says where Services of webhooks are; those that it does not know lead to
+	// Webhooks says where Services are; those of webhooks that its Services do not name lead to
 	// the command.
 	Webhooks webhookclient.Options
 	// WebhookPort is the port of this machine at which the command serves webhooks.
@@ -59,7 +59,8 @@ func Command(ctx context.Context, o CommandOptions, command []string) (err error
 		return err
 	}
 	local := newLocalWebhooks(net.JoinHostPort("127.0.0.1", strconv.Itoa(int(cmp.Or(o.WebhookPort, DefaultWebhookPort)))))
-	webhooks := local.options(o.Webhooks)
+	webhooks := o.Webhooks
+	webhooks.Resolve = local.resolve
 	// Found before anything starts, so that a typo costs nothing.
 	program, err := exec.LookPath(command[0])
 	if err != nil {
@@ -88,7 +89,7 @@ func Command(ctx context.Context, o CommandOptions, command []string) (err error
 	if err != nil {
 		return err
 	}
-	now, later := local.divide(ctx, webhooks, objects)
+	now, later := local.divide(webhooks.Services, objects)
 	if err := manifest.Apply(ctx, c, "", now); err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/steer-dev/steer/certificate"
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/manifest"
+	"github.com/steer-dev/steer/controlplane/serviceaddress"
 	"github.com/steer-dev/steer/controlplane/webhookclient"
 )
 
@@ -50,20 +51,6 @@ func freeAddress() (string, error) {
 		return "", err
 	}
 	return l.Addr().String(), l.Close()
-}
-
-// options lead the Services that the given ones do not know to the operator.
-func (w *localWebhooks) options(given webhookclient.Options) webhookclient.Options {
-	o := given
-	o.Resolve = func(ctx context.Context, s webhookclient.Service) (webhookclient.Backend, bool) {
-		if given.Resolve != nil {
-			if at, ok := given.Resolve(ctx, s); ok {
-				return at, true
-			}
-		}
-		return w.resolve(ctx, s)
-	}
-	return o
 }
 
 // resolve leads every Service of a webhook to the operator.
@@ -102,10 +89,10 @@ func (w *localWebhooks) await(ctx context.Context) error {
 
 // divide returns the manifests to apply before the operator runs, and those to apply once
 // it serves its webhooks: the configurations of these, and what follows them.
-func (w *localWebhooks) divide(ctx context.Context, o webhookclient.Options, objects []manifest.Object) (now, later []manifest.Object) {
+func (w *localWebhooks) divide(given *serviceaddress.Table, objects []manifest.Object) (now, later []manifest.Object) {
 	for i, object := range objects {
 		for _, s := range manifestServices(object) {
-			if at, _ := o.Resolve(ctx, s); at.Transport == w {
+			if _, elsewhere := given.Address(s); !elsewhere {
 				return objects[:i], objects[i:]
 			}
 		}
@@ -114,14 +101,15 @@ func (w *localWebhooks) divide(ctx context.Context, o webhookclient.Options, obj
 }
 
 // manifestServices are the Services in a webhook configuration.
-func manifestServices(object manifest.Object) (out []webhookclient.Service) {
+func manifestServices(object manifest.Object) (out []serviceaddress.Key) {
 	hooks, _, _ := unstructured.NestedSlice(object.Object, "webhooks")
 	for _, hook := range hooks {
 		hook, _ := hook.(map[string]any)
 		namespace, found, _ := unstructured.NestedString(hook, "clientConfig", "service", "namespace")
 		name, _, _ := unstructured.NestedString(hook, "clientConfig", "service", "name")
 		if found {
-			out = append(out, webhookclient.Service{Namespace: namespace, Name: name})
+			port, _, _ := unstructured.NestedInt64(hook, "clientConfig", "service", "port")
+			out = append(out, serviceaddress.Key{Namespace: namespace, Name: name, Port: int32(port)}) //nolint:gosec // a port
 		}
 	}
 	return out

@@ -42,8 +42,7 @@ func TestDevAppliesWebhookConfigurationsOnceTheyAreServed(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	local := newLocalWebhooks(server.Listener.Addr().String())
-	options := local.options(webhookclient.Options{})
-	plane, stop, err := StartPlane(t.Context(), controlplane.Options{Webhooks: options})
+	plane, stop, err := StartPlane(t.Context(), controlplane.Options{Webhooks: webhookclient.Options{Resolve: local.resolve}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +74,7 @@ webhooks:
 	if err != nil {
 		t.Fatal(err)
 	}
-	now, later := local.divide(t.Context(), options, objects)
+	now, later := local.divide(nil, objects)
 	if len(now) != 1 || len(later) != 1 {
 		t.Fatalf("%d objects come before the operator, and %d after", len(now), len(later))
 	}

@@ -2,27 +2,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package planeflags holds the flags that the commands which run a control plane share: where
-// its webhooks are, and who its users are.
+// its Services are, and who its users are.
 package planeflags
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"net"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/steer-dev/steer/controlplane/admission/webhooks"
+	"github.com/steer-dev/steer/controlplane/serviceaddress"
 	"github.com/steer-dev/steer/controlplane/webhookclient"
 )
 
 const (
-	// WebhookService is the name of the flag that [AddWebhookServices] defines.
-	WebhookService = "webhook-service"
+	// AllowServiceChanges is the name of a flag of [Services].
+	AllowServiceChanges = "allow-service-changes"
 	// AdmissionControl is the name of the flag that [AddAdmissionControl] defines.
 	AdmissionControl = "admission-control-config-file"
 )
@@ -43,58 +38,29 @@ func ReadAdmissionControl(o *webhookclient.Options, file string) (err error) {
 	return nil
 }
 
-// AddWebhookServices defines the flag whose values [WebhookOptions] reads. Its description begins
-// with when it applies.
-func AddWebhookServices(f *pflag.FlagSet, services *[]string, when string) {
-	f.StringArrayVar(services, WebhookService, nil, when+"call the webhooks behind a Service at an address, where no Pod serves them: `NAMESPACE/NAME=HOST:PORT`,\n"+
-		"such as guestbook-system/guestbook-webhook-service=127.0.0.1:9443; may be repeated. The certificate has to be valid for NAME.NAMESPACE.svc")
+// Services are the flags that say where Services are.
+type Services struct {
+	values []string
+	// Changeable has the addresses changed while the control plane runs.
+	Changeable bool
 }
 
-// WebhookOptions returns options by which the webhooks behind the Services are called at the
-// addresses that are given as NAMESPACE/NAME=HOST:PORT. Other Services are where their endpoints are.
-func WebhookOptions(services []string) (webhookclient.Options, error) {
-	if len(services) == 0 {
-		return webhookclient.Options{}, nil
-	}
-	addresses := make(map[webhookclient.Service]string, len(services))
-	for _, text := range services {
-		service, address, err := parseWebhookService(text)
-		if err != nil {
-			return webhookclient.Options{}, fmt.Errorf("--%s: %q: %w: write it as in guestbook-system/webhook-service=127.0.0.1:9443", WebhookService, text, err)
-		}
-		if other, ok := addresses[service]; ok {
-			return webhookclient.Options{}, fmt.Errorf("--%s: %s/%s is given as %s and as %s: leave one of them out", WebhookService, service.Namespace, service.Name, other, address)
-		}
-		addresses[service] = address
-	}
-	return webhookclient.Options{Resolve: func(_ context.Context, s webhookclient.Service) (webhookclient.Backend, bool) {
-		address, ok := addresses[webhookclient.Service{Namespace: s.Namespace, Name: s.Name}]
-		return webhookclient.Backend{Address: address}, ok
-	}}, nil
+// AddFlags defines the flags. Their descriptions begin with when they apply.
+func (s *Services) AddFlags(f *pflag.FlagSet, when string) {
+	f.StringArrayVar(&s.values, serviceaddress.Flag, nil, when+"call what is behind a Service, or one port of it, at an address: webhooks, conversions and API servers,\n"+
+		"where no Pod serves them: `NAMESPACE/NAME[:PORT]=HOST:PORT`, such as guestbook-system/guestbook-webhook-service=127.0.0.1:9443;\n"+
+		"may be repeated. The certificate has to be valid for NAME.NAMESPACE.svc")
+	f.BoolVar(&s.Changeable, AllowServiceChanges, false, when+"let members of system:masters change these addresses while the server runs, with steer service")
 }
 
-func parseWebhookService(text string) (webhookclient.Service, string, error) {
-	var none webhookclient.Service
-	name, address, ok := strings.Cut(text, "=")
-	if !ok {
-		return none, "", errors.New("the address is missing")
+// Given reports whether one of the flags was.
+func (s *Services) Given() bool { return len(s.values) > 0 || s.Changeable }
+
+// Apply has a control plane call Services at the addresses that are given; others are where
+// their endpoints are.
+func (s *Services) Apply(o *webhookclient.Options) (err error) {
+	if o.Services, err = serviceaddress.New(s.Changeable, s.values...); err != nil {
+		return fmt.Errorf("--%s: %w", serviceaddress.Flag, err)
 	}
-	namespace, name, ok := strings.Cut(name, "/")
-	if !ok {
-		return none, "", errors.New("the namespace of the Service is missing")
-	}
-	if len(validation.IsDNS1123Label(namespace)) > 0 {
-		return none, "", fmt.Errorf("%q is not a name of a namespace", namespace)
-	}
-	if len(validation.IsDNS1123Label(name)) > 0 {
-		return none, "", fmt.Errorf("%q is not a name of a Service", name)
-	}
-	host, port, err := net.SplitHostPort(address)
-	if err != nil || host == "" {
-		return none, "", fmt.Errorf("%q is not an address HOST:PORT", address)
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return none, "", fmt.Errorf("%q is not a port between 1 and 65535", port)
-	}
-	return webhookclient.Service{Namespace: namespace, Name: name}, address, nil
+	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
@@ -29,11 +31,13 @@ import (
 	"github.com/steer-dev/steer/cmd/steer/internal/envtest"
 	"github.com/steer-dev/steer/cmd/steer/internal/planeflags"
 	"github.com/steer-dev/steer/cmd/steer/up"
+	"github.com/steer-dev/steer/controlplane/webhookclient"
+	"github.com/steer-dev/steer/storage"
 )
 
 const refusal = `admission webhook "refuse.example.com" denied the request: not today`
 
-// refuser serves a webhook that refuses every request. It returns a value of --webhook-service
+// refuser serves a webhook that refuses every request. It returns a value of --service
 // and the files of a configuration with the Service, and of a ConfigMap that is refused.
 func refuser(t *testing.T) (service string, configuration, configMap string) {
 	t.Helper()
@@ -110,10 +114,10 @@ func startUp(t *testing.T, flags ...string) (kubeconfig string) {
 	return kubeconfig
 }
 
-func TestUpCallsWebhooksOfServicesAtGivenAddresses(t *testing.T) {
-	t.Parallel()
-	service, configuration, configMap := refuser(t)
-	config, err := clientcmd.BuildConfigFromFlags("", startUp(t, "--"+planeflags.WebhookService, service))
+// applying returns what applies manifests to the control plane of a kubeconfig.
+func applying(t *testing.T, kubeconfig string) func(files ...string) error {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,48 +125,113 @@ func TestUpCallsWebhooksOfServicesAtGivenAddresses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := manifest.Read(configuration, configMap)
-	if err != nil {
-		t.Fatal(err)
+	return func(files ...string) error {
+		objects, err := manifest.Read(files...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return manifest.Apply(t.Context(), c, "", objects)
 	}
-	if err := manifest.Apply(t.Context(), c, "", objects); err == nil || !strings.Contains(err.Error(), refusal) {
-		t.Errorf("apply the ConfigMap: got %v, want %s", err, refusal)
+}
+
+func TestUpCallsWebhooksOfServicesAtGivenAddresses(t *testing.T) {
+	t.Parallel()
+	service, configuration, configMap := refuser(t)
+	for what, flags := range map[string][]string{
+		"the Service": {"--service", service},
+		"its port":    {"--service", strings.Replace(service, "=", ":443=", 1), "--service", "operators/hook=127.0.0.1:1"},
+	} {
+		apply := applying(t, startUp(t, flags...))
+		if err := apply(configuration, configMap); err == nil || !strings.Contains(err.Error(), refusal) {
+			t.Errorf("%s has an address: got %v, want %s", what, err, refusal)
+		}
+	}
+}
+
+// TestErrorsOfWebhooksNameTheFlagOfServices that lead nowhere.
+func TestErrorsOfWebhooksNameTheFlagOfServices(t *testing.T) {
+	t.Parallel()
+	_, configuration, configMap := refuser(t)
+	const want = "--service operators/hook=HOST:PORT"
+	if err := applying(t, startUp(t))(configuration, configMap); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want an error that names %s", err, want)
+	}
+}
+
+// setServices runs steer service, and returns what it prints.
+func setServices(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out strings.Builder
+	cmd := up.NewService()
+	cmd.SetArgs(args)
+	cmd.SetOut(&out)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	err := cmd.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+// TestServicesGetAddressesWhileAControlPlaneRuns does what the error of a webhook says.
+func TestServicesGetAddressesWhileAControlPlaneRuns(t *testing.T) {
+	t.Parallel()
+	service, configuration, configMap := refuser(t)
+	kubeconfig := startUp(t, "--"+planeflags.AllowServiceChanges)
+	apply := applying(t, kubeconfig)
+	const advice = "steer service operators/hook=HOST:PORT"
+	if err := apply(configuration, configMap); err == nil || !strings.Contains(err.Error(), advice) {
+		t.Errorf("got %v, want an error that names %s", err, advice)
+	}
+	if out, err := setServices(t, "--kubeconfig", kubeconfig, service, "a/b:8443=127.0.0.1:1"); err != nil || out != "a/b:8443=127.0.0.1:1\n"+service+"\n" {
+		t.Errorf("got %q, %v", out, err)
+	}
+	if err := apply(configMap); err == nil || !strings.Contains(err.Error(), refusal) {
+		t.Errorf("the Service has an address: got %v, want %s", err, refusal)
+	}
+	if out, err := setServices(t, "--kubeconfig", kubeconfig, "operators/hook-", "a/b:8443-"); err != nil || out != "" {
+		t.Errorf("got %q, %v", out, err)
+	}
+	if err := apply(configMap); err == nil || !strings.Contains(err.Error(), advice) {
+		t.Errorf("the Service has none any more: got %v, want an error that names %s", err, advice)
+	}
+}
+
+func TestMistakesWithAddressesOfServices(t *testing.T) {
+	t.Parallel()
+	fixed := startUp(t, "--service", "a/b=127.0.0.1:1")
+	for want, args := range map[string][]string{
+		"the address is missing":                         {"shop/hook"},
+		"the namespace of the Service is missing":        {"hook-"},
+		"shop/hook is given twice":                       {"shop/hook-", "shop/hook=127.0.0.1:1"},
+		"start it with steer up --allow-service-changes": {"--kubeconfig", fixed, "shop/hook=127.0.0.1:1"},
+	} {
+		if _, err := setServices(t, args...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %s", args, err, want)
+		}
+	}
+	for want, args := range map[string][]string{
+		`--service: "shop/hook": the address is missing`: {"--service", "shop/hook", "--in-memory"},
+		"give --service to each of them":                 {"--allow-service-changes", "--etcd-servers", "http://127.0.0.1:1"},
+	} {
+		cmd := up.New(func(context.Context, up.Etcd) (storage.Elector, error) { return nil, errors.New("etcd is opened") })
+		cmd.SetArgs(append(args, "--listen=127.0.0.1:0"))
+		cmd.SilenceErrors, cmd.SilenceUsage = true, true
+		if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("steer up %q: got %v, want %s", args, err, want)
+		}
 	}
 }
 
 func TestDevCallsWebhooksOfServicesAtGivenAddresses(t *testing.T) {
 	t.Parallel()
 	service, configuration, configMap := refuser(t)
-	webhooks, err := planeflags.WebhookOptions([]string{service})
-	if err != nil {
+	var services planeflags.Services
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	services.AddFlags(flags, "")
+	var webhooks webhookclient.Options
+	if err := errors.Join(flags.Parse([]string{"--service", service}), services.Apply(&webhooks)); err != nil {
 		t.Fatal(err)
 	}
 	if err := dev.Command(t.Context(), dev.CommandOptions{Manifests: []string{configuration, configMap}, Webhooks: webhooks, Errs: io.Discard}, []string{"true"}); err == nil || !strings.Contains(err.Error(), refusal) {
 		t.Errorf("apply the ConfigMap: got %v, want %s", err, refusal)
-	}
-}
-
-func TestWebhookServicesOfFlagsAreValidated(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]string{
-		"operators/hook":                   "the address is missing",
-		"hook=127.0.0.1:9443":              "the namespace of the Service is missing",
-		"/hook=127.0.0.1:9443":             `"" is not a name of a namespace`,
-		"operators/Hook=127.0.0.1:9443":    `"Hook" is not a name of a Service`,
-		"operators/hook=127.0.0.1":         `"127.0.0.1" is not an address HOST:PORT`,
-		"operators/hook=:9443":             `":9443" is not an address HOST:PORT`,
-		"operators/hook=localhost:0":       `"0" is not a port`,
-		"operators/hook=localhost:webhook": `"webhook" is not a port`,
-		"operators/hook=[::1]:65536":       `"65536" is not a port`,
-	} {
-		_, err := planeflags.WebhookOptions([]string{text})
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "--webhook-service: ") {
-			t.Errorf("%s: got %v, want %s", text, err, want)
-		}
-	}
-	_, err := planeflags.WebhookOptions([]string{"operators/hook=localhost:1", "operators/hook=localhost:2"})
-	if err == nil || !strings.Contains(err.Error(), "operators/hook is given as localhost:1 and as localhost:2") {
-		t.Errorf("a Service that is given twice: got %v", err)
 	}
 }
 

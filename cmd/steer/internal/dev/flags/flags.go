@@ -17,13 +17,16 @@ import (
 	"github.com/steer-dev/steer/cmd/steer/internal/command"
 	"github.com/steer-dev/steer/cmd/steer/internal/dev"
 	"github.com/steer-dev/steer/cmd/steer/internal/planeflags"
+	"github.com/steer-dev/steer/controlplane/serviceaddress"
+	"github.com/steer-dev/steer/controlplane/webhookclient"
 	"github.com/steer-dev/steer/internal/children"
 	"github.com/steer-dev/steer/scaffold/project"
 )
 
 // New returns the command.
 func New() *cobra.Command {
-	var crds, services []string
+	var crds []string
+	var services planeflags.Services
 	var debug string
 	var port uint16
 	var at remoteFlags
@@ -65,7 +68,7 @@ The first line on standard error is what kubectl needs in another terminal.`,
   steer dev -- make run
   steer dev --crds config/crd/bases -- go run ./cmd
   steer dev --crds config/crd/bases --crds config/samples -- go run ./cmd
-  steer dev --webhook-service system/webhook-service=127.0.0.1:9443 --crds config -- go run ./cmd
+  steer dev --service system/webhook-service=127.0.0.1:9443 --crds config -- go run ./cmd
   steer dev -- kubectl get namespaces`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch dash := cmd.ArgsLenAtDash(); {
@@ -75,18 +78,18 @@ The first line on standard error is what kubectl needs in another terminal.`,
 				return command.Usage("dev: nothing to run; write the command after --, as in: steer dev -- go run ./cmd")
 			case len(args) > 0 && debug != "":
 				return command.Usage("dev: --debug is for the operator of a project: leave it out, or start the command under dlv")
-			case len(args) == 0 && len(services) > 0:
-				return command.Usage("dev: --" + planeflags.WebhookService + " is for a command; in a project all Services of webhooks lead to the operator: leave it out, or write a command after --")
+			case len(args) == 0 && services.Given():
+				return command.Usage("dev: --" + serviceaddress.Flag + " is for a command; in a project all Services of webhooks lead to the operator: leave it out, or write a command after --")
 			}
 			return at.check(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				webhooks, err := planeflags.WebhookOptions(services)
-				if err != nil {
+				var webhooks webhookclient.Options
+				if err := services.Apply(&webhooks); err != nil {
 					return err
 				}
-				err = dev.Command(cmd.Context(), dev.CommandOptions{Manifests: crds, Webhooks: webhooks, WebhookPort: port, Errs: cmd.ErrOrStderr()}, args)
+				err := dev.Command(cmd.Context(), dev.CommandOptions{Manifests: crds, Webhooks: webhooks, WebhookPort: port, Errs: cmd.ErrOrStderr()}, args)
 				var exit *exec.ExitError
 				if errors.As(err, &exit) {
 					return &command.ExitError{Status: children.ExitStatus(exit)}
@@ -116,7 +119,7 @@ The first line on standard error is what kubectl needs in another terminal.`,
 	cmd.Flags().StringVar(&debug, "debug", "", "in a project: build without optimisation, and run under the debugger of Go (dlv) at the `address`")
 	cmd.Flags().Lookup("debug").NoOptDefVal = "127.0.0.1:2345"
 	cmd.Flags().Uint16Var(&port, "webhook-port", dev.DefaultWebhookPort, "with a command: port of this machine at which it serves webhooks")
-	planeflags.AddWebhookServices(cmd.Flags(), &services, "with a command: ")
+	services.AddFlags(cmd.Flags(), "with a command: ")
 	at.register(cmd)
 	return cmd
 }
