@@ -13,6 +13,7 @@ import (
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/wire"
+	"github.com/steer-dev/steer/controller/internal/children"
 	"github.com/steer-dev/steer/trace"
 )
 
@@ -29,6 +30,8 @@ type attempt struct {
 	object   trace.Object
 	request  string
 	children *appliedChildren // nil in attempts without an object
+	// inventories are those that the sets of children have not written yet.
+	inventories children.Pending
 
 	once sync.Once
 	log  *slog.Logger

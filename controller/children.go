@@ -5,7 +5,6 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -45,11 +44,13 @@ const goneCheck = 2 * time.Second
 // Children belong to the object that is being reconciled: they are applied
 // server-side under the name of the controller, without the zero values of their
 // Go types; they carry a controlling owner reference; and those that are not
-// desired any more are deleted. Which ones there are is written in an annotation
-// of the owner before they are created, and only what is written there is ever
-// deleted. Watch them with [Owns]: then children are found again by their owner
-// reference after a write, such as kubectl replace, that removed that annotation or
-// brought an older one back.
+// desired any more are deleted. Which ones there are is written in an annotation of
+// the owner, for all sets in one patch at the end of the attempt, and only what is
+// listed is ever deleted. Watch them with [Owns]: then children that are not in the
+// annotation, because the operator was killed before the patch or kubectl replace
+// removed it, are found by their owner reference. Children that cannot be found so,
+// of kinds that are not owned or of another namespace, are written there before they
+// are created.
 type Children[T client.Object] struct {
 	// Name distinguishes the sets of one controller. Empty means the name of T's
 	// Go type; two sets of one type need names. A set that is renamed, or whose
@@ -66,57 +67,60 @@ type Children[T client.Object] struct {
 	// before the first apply, so that fields which are not desired any more go
 	// away. Nil takes nothing over.
 	Legacy []string
+	// Policy says what becomes of a child that exists and is not as desired; the zero
+	// value is [UpdateChildren].
+	Policy ChildPolicy
+	// TakeExisting lets the set take objects that exist already, were made by others
+	// (a user, another operator) and have no controlling owner: they become children,
+	// and are deleted as such. Without it Apply refuses them, with an error that names
+	// the object and who wrote it. It is not needed for what a former version of the
+	// operator made: objects in the inventories of Formerly, and those that a field
+	// manager of Legacy has written, count as the operator's own. Objects that another
+	// owner controls are always refused.
+	TakeExisting bool
 }
+
+// ChildPolicy says what [Children.Apply] does with a child that exists and is not as
+// desired. What does not exist is created whatever the policy is, and what is not
+// desired any more is deleted.
+type ChildPolicy uint8
+
+const (
+	// UpdateChildren applies the child again. What the server refuses is an error.
+	UpdateChildren = ChildPolicy(children.Update)
+	// CreateOnly leaves the child as it is, for what is made once, such as a Secret
+	// with a generated password. After Apply the desired object is the one that
+	// exists, so that the password can be read from it.
+	CreateOnly = ChildPolicy(children.CreateOnly)
+	// RecreateChildren deletes the child and creates it anew when the server refuses
+	// the change although it would create the object as it is desired, which it is
+	// asked by a dry run: a field cannot be changed, such as the template of a Job.
+	// The dependents of the former child, such as Pods, go with it.
+	RecreateChildren = ChildPolicy(children.Recreate)
+	// RecreateChildrenOrphan is RecreateChildren with propagation policy Orphan: the
+	// dependents of the former child stay, and those whose labels fit become the new
+	// one's, such as the Pods of a StatefulSet whose volumeClaimTemplates change.
+	RecreateChildrenOrphan = ChildPolicy(children.RecreateOrphan)
+)
 
 // Apply makes the desired objects exist as they are given, and deletes what was
 // in the set before and is not desired any more. Afterwards the desired objects
 // are what the server has. Objects without a namespace get that of the owner.
 //
 // It changes nothing on the server for children that are already as desired. It
-// deletes only after everything was applied. It refuses children of other
-// owners. A child that is still being deleted is waited for, by a quiet retry.
+// deletes only after everything was applied. It refuses children of other owners,
+// and objects that others made (see TakeExisting). A child that is still being deleted
+// is waited for, by a quiet retry.
 func (c Children[T]) Apply(ctx context.Context, owner client.Object, desired []T) error {
 	set, err := c.open(ctx, owner)
 	if err != nil {
 		return err
 	}
-	refs := make([]children.Ref, len(desired))
-	seen := map[children.Ref]bool{}
+	all := make([]client.Object, len(desired))
 	for i, child := range desired {
-		if refs[i], err = set.Adopt(child); err != nil {
-			return err
-		}
-		if seen[refs[i]] {
-			return fmt.Errorf("children %s: %s is desired twice", set.Name, refs[i])
-		}
-		seen[refs[i]] = true
+		all[i] = child
 	}
-	if err := set.Recover(c.kinds(ctx), seen); err != nil {
-		return err
-	}
-	if err := set.Inventory.Include(refs); err != nil {
-		return err
-	}
-	if err := set.Store(); err != nil {
-		return err
-	}
-	var errs []error
-	for i, child := range desired {
-		if err := set.Apply(refs[i], child); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	if len(errs) > 0 {
-		return errors.Join(errs...)
-	}
-	for _, ref := range set.Inventory.Beyond(seen) {
-		if _, err := set.Delete(ref); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		set.Inventory.Remove(ref)
-	}
-	return errors.Join(append(errs, set.Store())...)
+	return set.Apply(all)
 }
 
 // Delete deletes all children of the set and is [Finalized] once none is left,
@@ -128,23 +132,10 @@ func (c Children[T]) Delete(ctx context.Context, owner client.Object) (Finalizer
 	if err != nil {
 		return FinalizerResult{}, err
 	}
-	if err := set.Recover(c.kinds(ctx), nil); err != nil {
+	switch gone, err := set.DeleteAll(); {
+	case err != nil:
 		return FinalizerResult{}, err
-	}
-	var errs []error
-	for _, ref := range set.Inventory.Beyond(nil) {
-		gone, err := set.Delete(ref)
-		if err != nil {
-			errs = append(errs, err)
-		}
-		if gone {
-			set.Inventory.Remove(ref)
-		}
-	}
-	if err := errors.Join(append(errs, set.Store())...); err != nil {
-		return FinalizerResult{}, err
-	}
-	if !set.Inventory.Empty() {
+	case !gone:
 		return FinalizeAfter(goneCheck), nil
 	}
 	return Finalized(), nil
@@ -162,8 +153,9 @@ func (c Children[T]) open(ctx context.Context, owner client.Object) (*children.S
 	}
 	s := &children.Set{
 		Context: ctx, Client: a.shared.deps.Client, Controller: a.shared.owner, Name: name, FullName: a.shared.name + "." + name, Owner: owner, OwnerGVK: a.shared.gvk, Legacy: c.Legacy,
-		Whole:  c.Name == "" && isKind[T](),
-		Memory: a.children.of(Request{types.NamespacedName{Namespace: a.object.Namespace, Name: a.object.Name}}),
+		Whole:   c.Name == "" && isKind[T](),
+		Memory:  a.children.of(Request{types.NamespacedName{Namespace: a.object.Namespace, Name: a.object.Name}}),
+		Pending: &a.inventories, Kinds: c.kinds(ctx), Policy: children.Policy(c.Policy), TakeExisting: c.TakeExisting,
 		Revised: func(take func(client.Object)) {
 			if _, current := a.versions(); current != owner {
 				take(owner)
@@ -187,7 +179,7 @@ func (c Children[T]) open(ctx context.Context, owner client.Object) (*children.S
 		}
 		s.Formerly = append(s.Formerly, former)
 	}
-	s.Inventory, err = children.ReadInventory(owner, s.FullName, s.Formerly...)
+	s.Inventory, err = children.ReadInventory(s.Pending.On(owner), s.FullName, s.Formerly...)
 	return s, err
 }
 

@@ -67,8 +67,9 @@ func TestChildrenAreAppliedOwnedAndPruned(t *testing.T) {
 	run(t, pages(controller.Children[*corev1.ConfigMap]{}), func(t *testing.T, m *fake) {
 		m.create(t, withPages("one", "two"))
 		synctest.Wait()
-		// The inventory is written before the children, the status after.
-		if diff := cmp.Diff([]string{"patch Web a", "apply ConfigMap one", "apply ConfigMap two", "patch Web/status a"}, m.log()); diff != "" {
+		// The inventory is written after the children, of which it has an owner's name
+		// to find them by, and the status last.
+		if diff := cmp.Diff([]string{"apply ConfigMap one", "apply ConfigMap two", "patch Web a", "patch Web/status a"}, m.log()); diff != "" {
 			t.Error(diff)
 		}
 		w := m.web(t, "a")
@@ -86,7 +87,7 @@ func TestChildrenAreAppliedOwnedAndPruned(t *testing.T) {
 		m.forgetLog()
 		m.update(t, "a", func(w *Web) { w.Spec.Pages = []string{"two", "three"} })
 		synctest.Wait()
-		want := []string{"patch Web a", "apply ConfigMap three", "delete ConfigMap one", "patch Web a", "patch Web/status a"}
+		want := []string{"apply ConfigMap three", "delete ConfigMap one", "patch Web a", "patch Web/status a"}
 		if diff := cmp.Diff(want, m.log()); diff != "" {
 			t.Error(diff)
 		}
@@ -95,6 +96,96 @@ func TestChildrenAreAppliedOwnedAndPruned(t *testing.T) {
 		}
 		if got := m.web(t, "a").Status; got.Ready != 2 || got.ObservedGeneration != 2 {
 			t.Errorf("%+v", got)
+		}
+	}, controller.Owns[*corev1.ConfigMap]())
+}
+
+// fourSets reconciles a Web with four sets of children.
+func fourSets() (reconcile controller.Func[*Web], cleanup func(context.Context, *Web) (controller.FinalizerResult, error)) {
+	var sets []controller.Children[*corev1.ConfigMap]
+	for _, name := range []string{"one", "two", "three", "four"} {
+		sets = append(sets, controller.Children[*corev1.ConfigMap]{Name: name})
+	}
+	reconcile = func(ctx context.Context, w *Web) (controller.Result, error) {
+		for _, set := range sets {
+			var desired []*corev1.ConfigMap
+			if slices.Contains(w.Spec.Pages, set.Name) {
+				desired = []*corev1.ConfigMap{{ObjectMeta: metav1.ObjectMeta{Name: set.Name}}}
+			}
+			if err := set.Apply(ctx, w, desired); err != nil {
+				return controller.Result{}, err
+			}
+		}
+		w.Status.Ready = len(w.Spec.Pages)
+		return controller.Done(), nil
+	}
+	cleanup = func(ctx context.Context, w *Web) (controller.FinalizerResult, error) {
+		for _, set := range sets {
+			if result, err := set.Delete(ctx, w); err != nil || !result.Done() {
+				return result, err
+			}
+		}
+		return controller.Finalized(), nil
+	}
+	return reconcile, cleanup
+}
+
+func TestTheSetsOfAnAttemptWriteTheirInventoriesInOnePatch(t *testing.T) {
+	t.Parallel()
+	reconcile, cleanup := fourSets()
+	run(t, reconcile, func(t *testing.T, m *fake) {
+		w := withPages("one", "two", "three", "four")
+		m.create(t, w)
+		synctest.Wait()
+		want := []string{
+			"patch Web a", // the finalizer
+			"apply ConfigMap one", "apply ConfigMap two", "apply ConfigMap three", "apply ConfigMap four",
+			"patch Web a", "patch Web/status a",
+		}
+		if diff := cmp.Diff(want, m.log()); diff != "" {
+			t.Error(diff)
+		}
+		m.forgetLog()
+		m.update(t, "a", func(w *Web) { w.Spec.Pages = []string{"four"} })
+		synctest.Wait()
+		want = []string{"delete ConfigMap one", "delete ConfigMap two", "delete ConfigMap three", "patch Web a", "patch Web/status a"}
+		if diff := cmp.Diff(want, m.log()); diff != "" {
+			t.Error(diff)
+		}
+		m.delete(t, w)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"delete ConfigMap four", "patch Web a"}, m.log()); diff != "" || !m.gone("a") {
+			t.Errorf("a deletion writes more of the owner than the end of its finalizer: %s", diff)
+		}
+	}, controller.Owns[*corev1.ConfigMap](), controller.Finalizer("example.com/children", cleanup))
+}
+
+// TestChildrenThatNoInventoryListsArePruned loses the patch of the inventories, as when
+// an operator is killed, until a child is not desired any more.
+func TestChildrenThatNoInventoryListsArePruned(t *testing.T) {
+	t.Parallel()
+	reconcile, _ := fourSets()
+	var mended atomic.Bool
+	runOn(t, func(_ *testing.T, m *fake) {
+		m.intercept = func(verb client.Verb, kind string, _ client.ObjectKey, sub string) error {
+			if verb == client.VerbPatch && kind == "Web" && sub == "" && !mended.Load() {
+				return errors.New("connection lost")
+			}
+			return nil
+		}
+	}, reconcile, func(t *testing.T, m *fake) {
+		m.create(t, withPages("one", "two"))
+		synctest.Wait()
+		m.update(t, "a", func(w *Web) { w.Spec.Pages = []string{"two"} })
+		mended.Store(true)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"two"}, m.configMaps(t)); diff != "" {
+			t.Error(diff)
+		}
+		if w := m.web(t, "a"); w.Annotations[controller.InventoryAnnotation+"web.one"] != "" || w.Annotations[controller.InventoryAnnotation+"web.two"] == "" {
+			t.Errorf("the inventories are %v", w.Annotations)
 		}
 	}, controller.Owns[*corev1.ConfigMap]())
 }

@@ -77,6 +77,8 @@ type shared struct {
 	silent bool
 	// own are the writes that the controller makes for its reconciler.
 	own own.Writes
+	// applied is what is remembered of the children of each object.
+	applied appliedChildren
 	// calls tells records what the calls of attempts read and wrote.
 	calls *access.Calls
 }
@@ -332,12 +334,13 @@ func (c *controller[K]) settleResult(item *queue.Item[K], result Result) (trace.
 			return trace.GaveUp, 0
 		}
 		return trace.Again, after
-	case resultAfter:
+	case resultAfter, resultWaitUntil:
+		after, _ := result.Delay()
 		c.queue.Forget(item.Key)
 		c.queue.Add(item.Key, queue.AddOptions{
-			After: result.after, Priority: item.Priority, Cause: trace.Cause{Type: trace.Delayed},
+			After: after, Priority: item.Priority, Cause: trace.Cause{Type: trace.Delayed},
 		})
-		return trace.Requeued, result.after
+		return trace.Requeued, after
 	}
 	c.queue.Forget(item.Key)
 	return trace.Done, 0

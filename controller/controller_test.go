@@ -135,6 +135,42 @@ func TestResultsDecideWhenToComeBack(t *testing.T) {
 	}, controller.RateLimit(time.Second, time.Minute))
 }
 
+// TestAStepThatTakesItsTimeIsNotCutShortByEvents is a rollout whose step ends at a time.
+func TestAStepThatTakesItsTimeIsNotCutShortByEvents(t *testing.T) {
+	t.Parallel()
+	var at []time.Duration
+	var start time.Time
+	run(t, func(_ context.Context, w *Web) (controller.Result, error) {
+		at = append(at, time.Since(start))
+		if end := start.Add(time.Hour); time.Now().Before(end) {
+			return controller.WaitUntil(end), nil
+		}
+		return controller.Done(), nil
+	}, func(t *testing.T, m *fake) {
+		start = time.Now()
+		m.create(t, web("a"))
+		time.Sleep(20 * time.Minute)
+		m.update(t, "a", func(w *Web) { w.Labels = map[string]string{"x": "y"} })
+		synctest.Wait()
+		if got := m.web(t, "a").Status.ObservedGeneration; got != 0 {
+			t.Errorf("the generation %d is observed within the step", got)
+		}
+		time.Sleep(24 * time.Hour)
+		synctest.Wait()
+		if diff := cmp.Diff([]time.Duration{0, 20 * time.Minute, time.Hour}, at); diff != "" {
+			t.Error(diff)
+		}
+		if got := m.web(t, "a").Status.ObservedGeneration; got != 1 {
+			t.Errorf("the generation %d is observed after the step", got)
+		}
+		if result := controller.WaitUntil(start); result != controller.WaitUntil(start) {
+			t.Error("results of one time differ")
+		} else if d, ok := result.Delay(); d != 0 || !ok {
+			t.Errorf("a time that is past is waited for: %v", d)
+		}
+	})
+}
+
 func TestErrorsAreRetriedUntilGivenUp(t *testing.T) {
 	t.Parallel()
 	run(t, func(context.Context, *Web) (controller.Result, error) {

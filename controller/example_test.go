@@ -123,6 +123,31 @@ func ExampleChildren() {
 	// [terms]
 }
 
+// A password is generated in every attempt, and kept as it was created: after Apply
+// the desired object is the one that exists.
+func ExampleChildPolicy() {
+	passwords := controller.Children[*corev1.ConfigMap]{Policy: controller.CreateOnly} // a Secret, in earnest
+	n, used := 0, map[string]bool{}
+	reconcile := controller.Func[*Web](func(ctx context.Context, w *Web) (controller.Result, error) {
+		n++
+		password := page("password")
+		password.Data = map[string]string{"password": fmt.Sprint("generated-", n)} // rand.Text()
+		err := passwords.Apply(ctx, w, []*corev1.ConfigMap{password})
+		used[password.Data["password"]] = true
+		return controller.Done(), err
+	})
+	operate(func(m *manager.Manager) error {
+		return controller.Add(m, reconcile, controller.Owns[*corev1.ConfigMap]())
+	}, func(env *steertest.Env) {
+		w := readWeb(env)
+		w.Spec.Pages = []string{"terms"}
+		check(env.Client.Update(env.Context(), w))
+		env.Settled()
+		fmt.Println("attempts:", n > 1, "passwords:", len(used))
+	}, webOf())
+	// Output: attempts: true passwords: 1
+}
+
 // A child of one step is applied when the children of the steps before are ready.
 func ExampleSequence() {
 	var first, second controller.Children[*corev1.ConfigMap]

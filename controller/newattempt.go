@@ -40,6 +40,7 @@ func NewAttempt(ctx context.Context, deps Deps, name string, obj client.Object) 
 	object := trace.Object{Group: gvk.Group, Kind: gvk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
 	a := newAttempt(client.WithObserver(ctx, observe), sh, object, "")
 	a.children = &appliedChildren{}
+	a.inventories.Immediate = true
 	a.work(obj, nil)
 	return a, nil
 }

@@ -31,7 +31,6 @@ type objects struct {
 	paused     string // the annotation, or ""
 	differ     trace.Differ
 	status     statusWriter
-	applied    appliedChildren
 }
 
 func (o *objects) describe(key Request) (trace.Object, string) {
@@ -52,7 +51,7 @@ func (o *objects) process(a *attempt, key Request) (Result, error) {
 	original, err := o.read(a, key, obj)
 	switch {
 	case apierrors.IsNotFound(err):
-		o.applied.forget(key)
+		o.shared.applied.forget(key)
 		if o.onGone != nil {
 			return Done(), o.onGone(a, key)
 		}
@@ -64,7 +63,7 @@ func (o *objects) process(a *attempt, key Request) (Result, error) {
 		a.logger().Debug("The object is paused", "annotation", o.paused)
 		return Done(), nil
 	}
-	a.children = &o.applied
+	a.children = &o.shared.applied
 	if err := o.retire(a, obj); err != nil {
 		return Result{}, err
 	}
@@ -125,6 +124,10 @@ func (o *objects) call(a *attempt, obj, original client.Object, fn func(context.
 	}
 	ctx, cancel := a.beyondDeadline()
 	defer cancel()
+	if inventoryErr := client.IgnoreNotFound(a.inventories.Write(ctx)); inventoryErr != nil {
+		err, ended = errors.Join(err, inventoryErr), unobserved
+	}
+	before, _ = a.versions()
 	if statusErr := o.status.write(ctx, o.shared, before, obj, ended == observed); statusErr != nil {
 		err = errors.Join(err, fmt.Errorf("write status: %w", statusErr))
 	}
@@ -157,19 +160,29 @@ func (o *objects) retire(a *attempt, obj client.Object) error {
 // concurrent use.
 type appliedChildren struct {
 	mu    sync.Mutex
-	byKey map[Request]*children.Applied
+	byKey map[Request]*children.Memory
 }
 
-func (c *appliedChildren) of(key Request) *children.Applied {
+func (c *appliedChildren) of(key Request) *children.Memory {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.byKey == nil {
-		c.byKey = map[Request]*children.Applied{}
+		c.byKey = map[Request]*children.Memory{}
 	}
 	if c.byKey[key] == nil {
-		c.byKey[key] = &children.Applied{}
+		c.byKey[key] = &children.Memory{}
 	}
 	return c.byKey[key]
+}
+
+// appeared is told of a child that the cache has not shown before, by its owner.
+func (c *appliedChildren) appeared(owner Request) {
+	c.mu.Lock()
+	known := c.byKey[owner]
+	c.mu.Unlock()
+	if known != nil {
+		known.Appeared()
+	}
 }
 
 func (c *appliedChildren) forget(key Request) {

@@ -11,7 +11,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/steer-dev/steer/cache"
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/queue"
 )
@@ -223,9 +225,7 @@ func Owns[T client.Object](predicates ...Predicate[T]) ObjectSource {
 		if err != nil {
 			return nil, err
 		}
-		sh.needScope = true
-		sh.owned = append(sh.owned, obj)
-		return Kind(deps.Informers, client.Object(obj), owner(sh.gvk.GroupKind(), &sh.scope), keep)
+		return ownedKind(sh, deps, obj, keep)
 	})
 }
 
@@ -233,11 +233,30 @@ func Owns[T client.Object](predicates ...Predicate[T]) ObjectSource {
 // metadata only.
 func OwnsKind(gvk schema.GroupVersionKind) ObjectSource {
 	return objectSource(func(sh *shared, deps Deps) (Source[Request], error) {
-		obj := client.NewMetadata(gvk)
-		sh.needScope = true
-		sh.owned = append(sh.owned, obj)
-		return Kind(deps.Informers, client.Object(obj), owner(sh.gvk.GroupKind(), &sh.scope))
+		return ownedKind(sh, deps, client.NewMetadata(gvk), All[client.Object]())
 	})
+}
+
+// ownedKind is the source of a kind of children. What is remembered of an owner is told
+// of each child that appears, also of those whose events are not kept.
+func ownedKind(sh *shared, deps Deps, obj client.Object, keep Predicate[client.Object]) (Source[Request], error) {
+	sh.needScope = true
+	sh.owned = append(sh.owned, obj)
+	request := owner(sh.gvk.GroupKind(), &sh.scope)
+	return Kind(deps.Informers, obj, request, func(e Event[client.Object]) bool {
+		if e.Type != cache.Deleted && (e.Old == nil || controllerOf(e.Old) != controllerOf(e.Object)) {
+			request(context.Background(), Event[client.Object]{Type: e.Type, Object: e.Object}, sh.applied.appeared)
+		}
+		return keep(e)
+	})
+}
+
+// controllerOf is the UID of the controlling owner, empty for none.
+func controllerOf(obj client.Object) types.UID {
+	if ref := metav1.GetControllerOfNoCopy(obj); ref != nil {
+		return ref.UID
+	}
+	return ""
 }
 
 // Watches watches another kind and requests what the handler makes of its

@@ -15,6 +15,7 @@ import (
 type Result struct {
 	kind  resultKind
 	after time.Duration
+	at    time.Time
 }
 
 type resultKind uint8
@@ -23,6 +24,7 @@ const (
 	resultDone resultKind = iota
 	resultAfter
 	resultWait
+	resultWaitUntil
 	resultRetry
 )
 
@@ -32,20 +34,34 @@ const (
 func Done() Result { return Result{} }
 
 // After: done for now, come back after d at the latest; at once when d is not
-// positive. An event that comes before settles it.
+// positive. An event that comes before settles it. The observed generation is
+// written, by which kstatus, and so Argo CD and Flux, take the object for finished: a
+// step that is not over returns [WaitUntil].
 func After(d time.Duration) Result { return Result{kind: resultAfter, after: max(d, 0)} }
 
 // Wait: not finished, an event will tell when to go on; see Done for what is none. The status of the
 // attempt is written, but not its observed generation.
 func Wait() Result { return Result{kind: resultWait} }
 
+// WaitUntil: not finished, come back at t, or at once when t is past; for a step that
+// takes its time, such as the pause between two steps of a rollout. The status of the
+// attempt is written, but not its observed generation. Events, those of children too,
+// come before t as ever: take t from the status, as the time of the step's begin and its
+// length, and not from now, so that an attempt in between changes nothing.
+func WaitUntil(t time.Time) Result { return Result{kind: resultWaitUntil, at: t} }
+
 // Retry: not finished, come back with the back-off of failures, although nothing
 // went wrong. The status of the attempt is written, but not its observed
 // generation.
 func Retry() Result { return Result{kind: resultRetry} }
 
-// Delay returns when After comes back, and whether it does.
-func (r Result) Delay() (time.Duration, bool) { return r.after, r.kind == resultAfter }
+// Delay returns in how long After and WaitUntil come back, and whether they do.
+func (r Result) Delay() (time.Duration, bool) {
+	if r.kind == resultWaitUntil {
+		return max(time.Until(r.at), 0), true
+	}
+	return r.after, r.kind == resultAfter
+}
 
 // String names the constructor.
 func (r Result) String() string {
@@ -54,6 +70,8 @@ func (r Result) String() string {
 		return fmt.Sprintf("After(%v)", r.after)
 	case resultWait:
 		return "Wait()"
+	case resultWaitUntil:
+		return fmt.Sprintf("WaitUntil(%s)", r.at.Format(time.RFC3339))
 	case resultRetry:
 		return "Retry()"
 	}

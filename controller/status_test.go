@@ -53,6 +53,7 @@ func TestOnlyAFinishedAttemptObservesTheGeneration(t *testing.T) {
 	t.Parallel()
 	for result, want := range map[controller.Result]int64{
 		controller.Done(): 1, controller.After(time.Hour): 1, {}: 1, controller.Wait(): 0, controller.Retry(): 0,
+		controller.WaitUntil(time.Unix(1<<40, 0)): 0,
 	} {
 		t.Run(result.String(), func(t *testing.T) {
 			t.Parallel()

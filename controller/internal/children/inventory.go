@@ -6,14 +6,11 @@ package children
 import (
 	"encoding/json"
 	"fmt"
-	"hash/fnv"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/steer-dev/steer/client"
 )
 
 // InventoryAnnotation is the prefix of the annotations that list the children of
@@ -47,18 +44,18 @@ type Inventory struct {
 	changed bool
 }
 
-// ReadInventory reads the list of a set from its owner, and takes over those that
-// it has under former names.
-func ReadInventory(owner client.Object, set string, formerly ...string) (Inventory, error) {
+// ReadInventory reads the list of a set from the annotations of its owner, and takes
+// over those that it has under former names.
+func ReadInventory(annotations map[string]string, set string, formerly ...string) (Inventory, error) {
 	inv := Inventory{set: set}
-	if err := inv.read(owner, set); err != nil {
+	if err := inv.read(annotations, set); err != nil {
 		return inv, err
 	}
 	for _, name := range formerly {
-		if _, ok := owner.GetAnnotations()[InventoryAnnotation+name]; !ok || name == set {
+		if _, ok := annotations[InventoryAnnotation+name]; !ok || name == set {
 			continue
 		}
-		if err := inv.read(owner, name); err != nil {
+		if err := inv.read(annotations, name); err != nil {
 			return inv, err
 		}
 		inv.former = append(inv.former, name)
@@ -67,8 +64,8 @@ func ReadInventory(owner client.Object, set string, formerly ...string) (Invento
 	return inv, nil
 }
 
-func (inv *Inventory) read(owner client.Object, set string) error {
-	text := owner.GetAnnotations()[InventoryAnnotation+set]
+func (inv *Inventory) read(annotations map[string]string, set string) error {
+	text := annotations[InventoryAnnotation+set]
 	if text == "" {
 		return nil
 	}
@@ -96,23 +93,26 @@ func (inv *Inventory) read(owner client.Object, set string) error {
 }
 
 // others are the children that other inventories of the owner have.
-func (inv *Inventory) others(owner client.Object) (*Inventory, error) {
+func (inv *Inventory) others(annotations map[string]string) (*Inventory, error) {
 	out := &Inventory{set: inv.set}
-	for annotation := range owner.GetAnnotations() {
+	for annotation := range annotations {
 		name, ok := strings.CutPrefix(annotation, InventoryAnnotation)
 		if !ok || name == inv.set || slices.Contains(inv.former, name) {
 			continue
 		}
-		if err := out.read(owner, name); err != nil {
+		if err := out.read(annotations, name); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
+// has reports whether a child is in the list.
+func (inv *Inventory) has(ref Ref) bool { return inv.find(ref) >= 0 }
+
 // add adds a child unless it is in the list.
 func (inv *Inventory) add(ref Ref) {
-	if inv.find(ref) < 0 {
+	if !inv.has(ref) {
 		inv.refs = append(inv.refs, ref)
 		inv.changed = true
 	}
@@ -177,13 +177,6 @@ func (inv *Inventory) encode() (map[string]any, error) {
 		annotations[InventoryAnnotation+inv.set] = text
 	}
 	return annotations, nil
-}
-
-// textOf is the annotation as it is on an object.
-func (inv *Inventory) textOf(owner client.Object) inventoryText {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(owner.GetAnnotations()[InventoryAnnotation+inv.set]))
-	return inventoryText{inv.set, h.Sum64()}
 }
 
 func (inv *Inventory) text() (string, error) {

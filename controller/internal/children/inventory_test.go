@@ -39,7 +39,7 @@ func refsOf(texts ...string) (out []Ref) {
 
 func TestInventoryIsWrittenAsASortedListAndReadAgain(t *testing.T) {
 	t.Parallel()
-	inv, err := ReadInventory(ownerWith(nil), "web.pages")
+	inv, err := ReadInventory(ownerWith(nil).Annotations, "web.pages")
 	if err != nil || !inv.Empty() {
 		t.Fatal("an owner without an inventory has children", err)
 	}
@@ -54,7 +54,7 @@ func TestInventoryIsWrittenAsASortedListAndReadAgain(t *testing.T) {
 	if diff := cmp.Diff(map[string]any{InventoryAnnotation + "web.pages": text}, annotations); diff != "" {
 		t.Error(diff)
 	}
-	again, err := ReadInventory(ownerWith(map[string]string{"web.pages": text}), "web.pages")
+	again, err := ReadInventory(ownerWith(map[string]string{"web.pages": text}).Annotations, "web.pages")
 	if err != nil || again.changed || !again.found {
 		t.Errorf("read again: changed %v, found %v, %v", again.changed, again.found, err)
 	}
@@ -71,11 +71,11 @@ func TestInventoryRefusesADamagedAnnotation(t *testing.T) {
 		`["/v1/ConfigMap/default"]`:     `"/v1/ConfigMap/default" is not group/version/Kind/namespace/name`,
 		`["/v1/ConfigMap/default/a/b"]`: "is not group/version/Kind/namespace/name",
 	} {
-		_, err := ReadInventory(ownerWith(map[string]string{"web.pages": text}), "web.pages")
+		_, err := ReadInventory(ownerWith(map[string]string{"web.pages": text}).Annotations, "web.pages")
 		if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "inventory.steer.dev/web.pages") {
 			t.Errorf("%s: %v", text, err)
 		}
-		if _, err := ReadInventory(ownerWith(map[string]string{"web.old": text}), "web.pages", "web.old"); err == nil {
+		if _, err := ReadInventory(ownerWith(map[string]string{"web.old": text}).Annotations, "web.pages", "web.old"); err == nil {
 			t.Errorf("%s: a former inventory is accepted", text)
 		}
 	}
@@ -87,14 +87,14 @@ func TestInventoryTakesOverThoseOfFormerNames(t *testing.T) {
 		"web.pages": `["/v1/ConfigMap/default/a"]`, "web.old": `["/v1/ConfigMap/default/a","/v1/ConfigMap/default/b"]`,
 		"web.other": `["/v1/ConfigMap/default/c"]`,
 	})
-	inv, err := ReadInventory(owner, "web.pages", "web.old", "web.gone", "web.pages")
+	inv, err := ReadInventory(owner.Annotations, "web.pages", "web.old", "web.gone", "web.pages")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !inv.changed {
 		t.Error("the former inventory is not taken off the owner")
 	}
-	if same, err := ReadInventory(owner, "web.other", "web.other", "web.gone"); err != nil || same.changed {
+	if same, err := ReadInventory(owner.Annotations, "web.other", "web.other", "web.gone"); err != nil || same.changed {
 		t.Errorf("a former name that is the present one changes the inventory; %v", err)
 	}
 	annotations, err := inv.encode()
@@ -107,7 +107,7 @@ func TestInventoryTakesOverThoseOfFormerNames(t *testing.T) {
 	}, annotations); diff != "" {
 		t.Error(diff)
 	}
-	others, err := inv.others(owner)
+	others, err := inv.others(owner.Annotations)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestInventoryChanges(t *testing.T) {
 		"what is not listed is removed": {func(i *Inventory) { i.Remove(refOf("/v1/ConfigMap/other/a")) }, refsOf(a, b), false},
 		"all is removed":                {func(i *Inventory) { i.Remove(refOf(a)); i.Remove(refOf(b)) }, nil, true},
 	} {
-		inv, err := ReadInventory(ownerWith(map[string]string{"s": fmt.Sprintf("[%q,%q]", a, b)}), "s")
+		inv, err := ReadInventory(ownerWith(map[string]string{"s": fmt.Sprintf("[%q,%q]", a, b)}).Annotations, "s")
 		if err != nil {
 			t.Fatal(err)
 		}

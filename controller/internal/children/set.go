@@ -2,31 +2,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package children keeps the children of one object as they were declared: applied,
-// owned, listed in an annotation of their owner before they are made, and deleted
-// once they are not wanted any more.
+// owned, listed in an annotation of their owner, and deleted once they are not wanted
+// any more.
 package children
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
-	"strings"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/util/csaupgrade"
 
-	"github.com/steer-dev/steer/cache"
 	"github.com/steer-dev/steer/client"
 )
 
@@ -55,66 +45,24 @@ type WaitingError struct{ What string }
 
 func (e *WaitingError) Error() string { return e.What }
 
-// Applied remembers, for one owner, how its children deviated from their bodies
-// after they were applied: so that a webhook which decides otherwise each time
-// does not make every reconcile apply again. It also remembers which inventories
-// are complete. The zero value is empty; it is safe for concurrent use.
-type Applied struct {
-	mu       sync.Mutex
-	byRef    map[Ref]answer
-	complete []inventoryText
-}
+// RefusedError is the error of a child that exists and that this operator did not make.
+type RefusedError struct{ What string }
 
-// inventoryText is the annotation of a set, by its hash.
-type inventoryText struct {
-	set  string
-	hash uint64
-}
+func (e *RefusedError) Error() string { return e.What }
 
-// isComplete reports whether an inventory is known to list all children of its set.
-func (a *Applied) isComplete(t inventoryText) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return slices.Contains(a.complete, t)
-}
+// Policy says what becomes of children that exist.
+type Policy uint8
 
-// completed notes the inventory of a set that lists all of its children.
-func (a *Applied) completed(t inventoryText) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if i := slices.IndexFunc(a.complete, func(other inventoryText) bool { return other.set == t.set }); i >= 0 {
-		a.complete[i] = t
-		return
-	}
-	a.complete = append(a.complete, t)
-}
-
-type answer struct {
-	uid  types.UID
-	mark mark
-}
-
-func (a *Applied) knows(ref Ref, known answer) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	was, ok := a.byRef[ref]
-	return ok && was == known
-}
-
-func (a *Applied) learn(ref Ref, known answer) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.byRef == nil {
-		a.byRef = map[Ref]answer{}
-	}
-	a.byRef[ref] = known
-}
-
-func (a *Applied) forget(ref Ref) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.byRef, ref)
-}
+const (
+	// Update applies what differs.
+	Update Policy = iota
+	// CreateOnly leaves them alone.
+	CreateOnly
+	// Recreate also deletes those of which a field cannot be changed, and
+	// RecreateOrphan does that without their dependents.
+	Recreate
+	RecreateOrphan
+)
 
 // Set is one use of a set of children, in one attempt.
 type Set struct {
@@ -130,7 +78,15 @@ type Set struct {
 	// Inventory lists the children that there may be.
 	Inventory Inventory
 	// Memory of what was applied for the owner before.
-	Memory *Applied
+	Memory *Memory
+	// Pending are the inventories that this attempt has not written yet.
+	Pending *Pending
+	// Kinds are those whose children the cache finds by their owner.
+	Kinds []client.Object
+	// Policy for children that exist.
+	Policy Policy
+	// TakeExisting allows children that others made and nobody owns.
+	TakeExisting bool
 	// Legacy are the field managers to take fields over from.
 	Legacy []string
 	// Formerly are the full names that the set had before.
@@ -142,6 +98,125 @@ type Set struct {
 	// Write makes a write of the owner: a merge patch on top of the revision from;
 	// write returns the revision of the answer.
 	Write func(from string, patch []byte, write func() (to string, err error)) error
+
+	searched uint64 // what the memory knew when children were looked for
+	urgent   bool   // the inventory has to be written before children are created
+}
+
+// Apply makes the desired children exist, and deletes what was in the set before and
+// is not desired any more, once all are applied.
+func (s *Set) Apply(desired []client.Object) error {
+	refs := make([]Ref, len(desired))
+	seen := map[Ref]bool{}
+	for i, child := range desired {
+		var err error
+		if refs[i], err = s.Adopt(child); err != nil {
+			return err
+		}
+		if seen[refs[i]] {
+			return fmt.Errorf("children %s: %s is desired twice", s.Name, refs[i])
+		}
+		seen[refs[i]] = true
+	}
+	if err := s.Recover(seen); err != nil {
+		return err
+	}
+	var errs []error
+	var todo []*Todo
+	var listed []Ref
+	for i, child := range desired {
+		t, err := s.Check(refs[i], child)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		if t != nil {
+			todo = append(todo, t)
+		}
+		if refused := (*RefusedError)(nil); !errors.As(err, &refused) {
+			listed = append(listed, refs[i])
+		}
+	}
+	if err := s.include(listed); err != nil {
+		return err
+	}
+	for _, t := range todo {
+		if err := s.Send(t); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	for _, ref := range s.Inventory.Beyond(seen) {
+		if _, err := s.Delete(ref); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		s.Inventory.Remove(ref)
+	}
+	return errors.Join(append(errs, s.Store())...)
+}
+
+// include puts children into the inventory, and writes it when it is all that would
+// find one of them again.
+func (s *Set) include(refs []Ref) error {
+	for _, ref := range refs {
+		if !s.Inventory.has(ref) && !s.findable(ref) {
+			s.urgent = true
+		}
+	}
+	if err := s.Inventory.Include(refs); err != nil {
+		return err
+	}
+	return s.Store()
+}
+
+// DeleteAll deletes all children and reports whether none is left. The inventory of an
+// owner that is being deleted stays as it is: it goes with the owner, and nothing may
+// keep that from going.
+func (s *Set) DeleteAll() (gone bool, err error) {
+	if err := s.Recover(nil); err != nil {
+		return false, err
+	}
+	owner, leaving := s.Owner.GetUID(), s.Owner.GetDeletionTimestamp() != nil
+	var errs []error
+	for _, ref := range s.Inventory.Beyond(nil) {
+		if leaving && s.Memory.isGone(ref, owner) {
+			s.Inventory.Remove(ref)
+			continue
+		}
+		gone, err := s.Delete(ref)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		if gone {
+			s.Inventory.Remove(ref)
+			s.Memory.went(ref, owner)
+		}
+	}
+	if !leaving {
+		errs = append(errs, s.Store())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return false, err
+	}
+	return s.Inventory.Empty(), nil
+}
+
+// Store hands a changed inventory on to be written.
+func (s *Set) Store() error {
+	if s.Inventory.changed {
+		annotations, err := s.Inventory.encode()
+		if err != nil {
+			return err
+		}
+		s.Pending.note(s, annotations)
+		s.Inventory.changed = false
+	}
+	if s.Pending.due() {
+		return s.Pending.Write(s.Context)
+	}
+	return nil
 }
 
 // blankLike is a new object of the same type.
@@ -180,124 +255,13 @@ func (s *Set) Adopt(child client.Object) (Ref, error) {
 	return Ref{GVK: gvk, Key: client.ObjectKeyFromObject(child)}, nil
 }
 
-// read returns what there is of a child. What the cache shows of another owner
-// may be the past, when an owner of the same name has gone with its children: the
-// server decides.
-func (s *Set) read(ref Ref, child client.Object) (client.Object, error) {
-	found := blankLike(child)
-	found.GetObjectKind().SetGroupVersionKind(ref.GVK)
-	err := s.Client.Get(s.Context, ref.Key, found)
-	if err != nil || !s.foreign(found) {
-		return found, err
-	}
-	found = blankLike(child)
-	found.GetObjectKind().SetGroupVersionKind(ref.GVK)
-	return found, s.Client.Get(s.Context, ref.Key, found, client.Live)
-}
-
-// Apply sends one child, unless it is known to be as desired.
-func (s *Set) Apply(ref Ref, child client.Object) error {
-	if err := s.apply(ref, child); err != nil {
-		return &Error{Set: s.Name, Kind: ref.GVK, Key: ref.Key, Err: err}
-	}
-	return nil
-}
-
-func (s *Set) apply(ref Ref, child client.Object) error {
-	body, m, err := s.desire(ref, child)
-	if err != nil {
-		return err
-	}
-	live, err := s.read(ref, child)
-	switch {
-	case apierrors.IsNotFound(err):
-	case err != nil:
-		return err
-	case live.GetDeletionTimestamp() != nil:
-		return &WaitingError{"it is still being deleted"}
-	case s.foreign(live):
-		return errors.New("it exists and has another controlling owner: choose another name, or delete it")
-	default:
-		settled, err := s.settled(ref, live, body, m)
-		switch {
-		case err != nil:
-			return err
-		case settled:
-			reflect.ValueOf(child).Elem().Set(reflect.ValueOf(live).Elem())
-			return nil
-		}
-		m.deviation = markOf(live).deviation // it rarely changes
-		if err := s.migrate(ref); err != nil {
-			return err
-		}
-	}
-	return s.send(ref, child, body, m)
-}
-
-// send applies a child. When the server keeps it otherwise than was known, it is
-// applied once more, with that in its mark.
-func (s *Set) send(ref Ref, child client.Object, body map[string]any, m mark) error {
-	desired := child.DeepCopyObject().(client.Object)
-	for again := false; ; again = true {
-		m.put(child)
-		if err := s.Client.Apply(s.Context, child, client.FieldOwner(s.Controller), client.ForceOwnership); err != nil {
-			return err
-		}
-		known := m.deviation
-		var err error
-		if m.deviation, err = deviationOf(child, body); err != nil {
-			return err
-		}
-		if m.deviation == 0 {
-			s.Memory.forget(ref)
-			return nil
-		}
-		s.Memory.learn(ref, answer{child.GetUID(), m})
-		if again || m.deviation == known {
-			return nil
-		}
-		reflect.ValueOf(child).Elem().Set(reflect.ValueOf(desired).Elem())
-	}
-}
-
-// migrate hands the fields of legacy managers over to this one, before the child
-// is applied.
-func (s *Set) migrate(ref Ref) error {
-	if len(s.Legacy) == 0 {
-		return nil
-	}
-	live := client.NewMetadata(ref.GVK) // cached copies have no managed fields
-	if err := s.Client.Get(s.Context, ref.Key, live, client.Live); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(s.Legacy...), s.Controller)
-	if err != nil || len(patch) == 0 {
-		return err
-	}
-	if err := s.Client.Patch(s.Context, live, client.RawPatch(types.JSONPatchType, patch)); err != nil {
-		return fmt.Errorf("take over the fields of %s: %w", strings.Join(s.Legacy, ", "), err)
-	}
-	return nil
-}
-
-// settled reports whether the child was last applied in this form, and the server
-// still has what it made of it.
-func (s *Set) settled(ref Ref, live client.Object, body map[string]any, m mark) (bool, error) {
-	last := markOf(live)
-	if last.set != m.set || last.body != m.body {
-		return false, nil
-	}
-	var err error
-	if m.deviation, err = deviationOf(live, body); err != nil {
-		return false, err
-	}
-	return m.deviation == 0 || m.deviation == last.deviation || s.Memory.knows(ref, answer{live.GetUID(), m}), nil
-}
-
 // foreign reports that another object controls the child.
 func (s *Set) foreign(live client.Object) bool {
-	ref := metav1.GetControllerOfNoCopy(live)
-	return ref != nil && ref.UID != s.Owner.GetUID()
+	if ref := metav1.GetControllerOfNoCopy(live); ref != nil {
+		return ref.UID != s.Owner.GetUID()
+	}
+	other := live.GetAnnotations()[OwnerAnnotation]
+	return other != "" && other != string(s.Owner.GetUID())
 }
 
 // Delete deletes a former child and reports whether it is gone, or not ours any
@@ -336,153 +300,4 @@ func (s *Set) owns(live client.Object) bool {
 		return ref.UID == uid
 	}
 	return live.GetAnnotations()[OwnerAnnotation] == string(uid)
-}
-
-// Recover puts into the inventory what is missing there because the annotation got
-// lost, or an older one was written back: the children of the given kinds that name
-// the owner and this set. It looks for them unless the inventory is as this process
-// has left it. Where there is none, children that are not marked with a set yet,
-// because a former version of the operator wrote them, are known by their field
-// managers; a set with a name of its own leaves those alone, as they may be of another
-// set. wanted are the children that are desired.
-func (s *Set) Recover(kinds []client.Object, wanted map[Ref]bool) error {
-	read := s.Inventory.textOf(s.Owner)
-	if s.Memory.isComplete(read) {
-		return nil
-	}
-	others, err := s.Inventory.others(s.Owner)
-	if err != nil {
-		return err
-	}
-	for _, kind := range kinds {
-		listed, err := s.listOwned(kind)
-		if err != nil {
-			return fmt.Errorf("children %s: look for children that are in no inventory: %w", s.Name, err)
-		}
-		for _, ref := range listed {
-			if wanted[ref.Ref] || others.find(ref.Ref) >= 0 {
-				continue
-			}
-			mine, err := s.claims(ref)
-			if err != nil {
-				return &Error{Set: s.Name, Kind: ref.GVK, Key: ref.Key, Err: err}
-			}
-			if mine {
-				s.Inventory.add(ref.Ref)
-			}
-		}
-	}
-	if !s.Inventory.changed { // else once it is stored
-		s.Memory.completed(read)
-	}
-	return nil
-}
-
-// found is a child that names the owner.
-type found struct {
-	Ref
-	set string
-}
-
-func (s *Set) listOwned(kind client.Object) (out []found, err error) {
-	gvk, err := client.KindOf(s.Client.Scheme(), kind)
-	if err != nil {
-		return nil, err
-	}
-	list, err := listOf(s.Client.Scheme(), kind, gvk)
-	if err != nil {
-		return nil, err
-	}
-	options := []client.ListOption{cache.OwnedBy(s.Owner)}
-	if ns := s.Owner.GetNamespace(); ns != "" {
-		options = append(options, client.InNamespace(ns))
-	}
-	if err := s.Client.List(s.Context, list, options...); err != nil {
-		return nil, err
-	}
-	err = meta.EachListItem(list, func(item runtime.Object) error {
-		child, ok := item.(client.Object)
-		if ok && metav1.IsControlledBy(child, s.Owner) {
-			out = append(out, found{Ref{gvk, client.ObjectKeyFromObject(child)}, markOf(child).set})
-		}
-		return nil
-	})
-	return out, err
-}
-
-// listOf is an empty list of objects in the form of kind.
-func listOf(scheme *runtime.Scheme, kind client.Object, gvk schema.GroupVersionKind) (client.ObjectList, error) {
-	gvk.Kind += "List"
-	switch kind.(type) {
-	case *metav1.PartialObjectMetadata:
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(gvk)
-		return list, nil
-	case *unstructured.Unstructured:
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(gvk)
-		return list, nil
-	}
-	list, err := scheme.New(gvk)
-	if err != nil {
-		return nil, err
-	}
-	out, ok := list.(client.ObjectList)
-	if !ok {
-		return nil, fmt.Errorf("%T is not a list", list)
-	}
-	return out, nil
-}
-
-// claims reports whether a child that names the owner is of this set.
-func (s *Set) claims(child found) (bool, error) {
-	if child.set != "" {
-		return child.set == s.FullName || slices.Contains(s.Formerly, child.set), nil
-	}
-	if !s.Whole || s.Inventory.found {
-		return false, nil
-	}
-	live := client.NewMetadata(child.GVK)
-	if err := s.Client.Get(s.Context, child.Key, live, client.Live); err != nil {
-		return false, client.IgnoreNotFound(err)
-	}
-	return slices.ContainsFunc(live.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
-		return entry.Manager == s.Controller && entry.Operation == metav1.ManagedFieldsOperationApply ||
-			slices.Contains(s.Legacy, entry.Manager)
-	}), nil
-}
-
-// Store writes the inventory into the owner when it has changed.
-func (s *Set) Store() error {
-	if !s.Inventory.changed {
-		return nil
-	}
-	annotations, err := s.Inventory.encode()
-	if err != nil {
-		return err
-	}
-	data, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"annotations": annotations, "resourceVersion": s.Owner.GetResourceVersion(),
-	}})
-	if err != nil {
-		return err
-	}
-	written := client.NewMetadata(s.OwnerGVK)
-	written.Namespace, written.Name = s.Owner.GetNamespace(), s.Owner.GetName()
-	patch := client.RawPatch(types.MergePatchType, data)
-	err = s.Write(s.Owner.GetResourceVersion(), data, func() (string, error) {
-		err := s.Client.Patch(s.Context, written, patch, client.FieldOwner(s.Controller))
-		return written.ResourceVersion, err
-	})
-	if err != nil {
-		return fmt.Errorf("children %s: write the inventory: %w", s.Name, err)
-	}
-	s.Inventory.changed = false
-	s.Memory.completed(s.Inventory.textOf(written))
-	take := func(obj client.Object) {
-		obj.SetResourceVersion(written.ResourceVersion)
-		obj.SetAnnotations(written.Annotations)
-	}
-	s.Revised(take)
-	return nil
 }

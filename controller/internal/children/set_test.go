@@ -152,7 +152,7 @@ func TestSetDeletesOnlyItsOwnChildren(t *testing.T) {
 	var refs []children.Ref
 	for _, child := range []*corev1.ConfigMap{page("a", "x"), far, page("held", "x")} {
 		at, err := s.Adopt(child)
-		if err != nil || s.Apply(at, child) != nil {
+		if err != nil || w.apply(s, child) != nil {
 			t.Fatal(err)
 		}
 		refs = append(refs, at)
@@ -193,8 +193,19 @@ func TestSetStoresItsInventoryWhenItHasChanged(t *testing.T) {
 	if err := errors.Join(s.Inventory.Include([]children.Ref{ref("a")}), s.Store(), s.Store()); err != nil {
 		t.Fatal(err)
 	}
-	w.expect("two calls of Store", "patch owner")
-	want := map[string]string{children.InventoryAnnotation + "web.pages": `["/v1/ConfigMap/default/a","/v1/ConfigMap/default/b"]`}
+	other := w.set(func(o *children.Set) { o.FullName, o.Pending = "web.other", s.Pending })
+	if err := errors.Join(other.Inventory.Include([]children.Ref{ref("c")}), other.Store()); err != nil {
+		t.Fatal(err)
+	}
+	w.expect("what can wait for the end of the attempt")
+	if err := errors.Join(s.Pending.Write(t.Context()), s.Pending.Write(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	w.expect("the end of an attempt of two sets", "patch owner")
+	want := map[string]string{
+		children.InventoryAnnotation + "web.pages": `["/v1/ConfigMap/default/a","/v1/ConfigMap/default/b"]`,
+		children.InventoryAnnotation + "web.other": `["/v1/ConfigMap/default/c"]`,
+	}
 	stored := w.stored("owner")
 	if diff := cmp.Diff(want, stored.Annotations); diff != "" {
 		t.Error(diff)
@@ -204,8 +215,30 @@ func TestSetStoresItsInventoryWhenItHasChanged(t *testing.T) {
 	}
 	s.Inventory.Remove(ref("a"))
 	w.change("owner", func(c *corev1.ConfigMap) { c.Data = map[string]string{"k": "v"} })
-	if err := s.Store(); !apierrors.IsConflict(err) {
+	if err := errors.Join(s.Store(), s.Pending.Write(t.Context())); !apierrors.IsConflict(err) {
 		t.Errorf("on an older owner: %v", err)
+	}
+}
+
+func TestSetStoresItsInventoryBeforeItCreatesWhatNothingElseFinds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	far := page("far", "x")
+	far.Namespace = "kube-system"
+	for name, tt := range map[string]struct {
+		child client.Object
+		kinds []client.Object
+		want  []string
+	}{
+		"a watched kind":              {page("near", "x"), []client.Object{&corev1.ConfigMap{}}, []string{"apply near"}},
+		"a kind that is not watched":  {page("unwatched", "x"), nil, []string{"patch owner", "apply unwatched"}},
+		"a child without a reference": {far, []client.Object{&corev1.ConfigMap{}}, []string{"patch owner", "apply far"}},
+	} {
+		s := w.set(func(s *children.Set) { s.FullName, s.Kinds = "web."+tt.child.GetName(), tt.kinds })
+		if err := s.Apply([]client.Object{tt.child}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		w.expect(name, tt.want...)
 	}
 }
 
@@ -222,7 +255,6 @@ func TestSetRecoversChildrenThatNoInventoryLists(t *testing.T) {
 	}
 	w.Create(page("foreign", "x"))
 	w.change("unmarked", func(c *corev1.ConfigMap) { delete(c.Annotations, children.AppliedAnnotation) })
-	kinds := []client.Object{&corev1.ConfigMap{}}
 	for name, tt := range map[string]struct {
 		edit func(*children.Set)
 		want []children.Ref
@@ -234,7 +266,7 @@ func TestSetRecoversChildrenThatNoInventoryLists(t *testing.T) {
 		"a legacy manager": {func(s *children.Set) { s.Whole, s.Controller, s.Legacy = true, "someone", []string{"web"} }, []children.Ref{ref("mine"), ref("unmarked")}},
 	} {
 		s := w.set(tt.edit)
-		if err := s.Recover(kinds, map[children.Ref]bool{ref("wanted"): true}); err != nil {
+		if err := s.Recover(map[children.Ref]bool{ref("wanted"): true}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if diff := cmp.Diff(tt.want, s.Inventory.Beyond(nil)); diff != "" {
@@ -242,15 +274,15 @@ func TestSetRecoversChildrenThatNoInventoryLists(t *testing.T) {
 		}
 	}
 	listed := w.set(func(s *children.Set) { s.Whole = true })
-	if err := errors.Join(listed.Inventory.Include([]children.Ref{ref("wanted")}), listed.Store()); err != nil {
+	if err := errors.Join(listed.Inventory.Include([]children.Ref{ref("wanted")}), listed.Store(), listed.Pending.Write(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	again := w.set(func(s *children.Set) { s.Whole = true })
-	if err := again.Recover(kinds, nil); err != nil || len(again.Inventory.Beyond(nil)) != 2 {
+	if err := again.Recover(nil); err != nil || len(again.Inventory.Beyond(nil)) != 2 {
 		t.Errorf("beside an inventory, unmarked children are claimed: %v, %v", again.Inventory.Beyond(nil), err)
 	}
 	known := w.set(func(s *children.Set) { s.Memory = listed.Memory })
-	if err := known.Recover(kinds, nil); err != nil || len(known.Inventory.Beyond(nil)) != 1 {
+	if err := known.Recover(nil); err != nil || len(known.Inventory.Beyond(nil)) != 1 {
 		t.Errorf("an inventory that this process has written is searched again: %v, %v", known.Inventory.Beyond(nil), err)
 	}
 }
@@ -263,11 +295,11 @@ func TestSetLeavesChildrenOfOtherInventoriesAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := w.set(func(s *children.Set) { s.FullName = "web.other" })
-	if err := errors.Join(other.Inventory.Include([]children.Ref{ref("a")}), other.Store()); err != nil {
+	if err := errors.Join(other.Inventory.Include([]children.Ref{ref("a")}), other.Store(), other.Pending.Write(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	again := w.set()
-	if err := again.Recover([]client.Object{&corev1.ConfigMap{}}, nil); err != nil || !again.Inventory.Empty() {
+	if err := again.Recover(nil); err != nil || !again.Inventory.Empty() {
 		t.Errorf("%v, %v", again.Inventory.Beyond(nil), err)
 	}
 }
@@ -282,7 +314,7 @@ func TestSetTakesFieldsOverFromLegacyManagers(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.Settled()
-		if err := w.apply(w.set(func(s *children.Set) { s.Legacy = legacy }), page("a", "new")); err != nil {
+		if err := w.apply(w.set(func(s *children.Set) { s.Legacy, s.TakeExisting = legacy, legacy == nil }), page("a", "new")); err != nil {
 			t.Fatal(err)
 		}
 		got := w.stored("a").Data

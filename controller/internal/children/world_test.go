@@ -56,6 +56,10 @@ func newWorld(t *testing.T) *world {
 	}
 	w.client = interceptor.New(env.Manager().Client(), interceptor.Funcs{
 		Create: func(ctx context.Context, next client.Client, obj client.Object, opts ...client.WriteOption) error {
+			if slices.Contains(opts, client.WriteOption(client.DryRunAll)) {
+				w.writes = append(w.writes, "dry-run create")
+				return next.Create(ctx, obj, opts...)
+			}
 			return write("create", obj, next.Create(ctx, obj, opts...))
 		},
 		Update: func(ctx context.Context, next client.Client, obj client.Object, opts ...client.WriteOption) error {
@@ -93,7 +97,8 @@ func (w *world) set(edit ...func(*children.Set)) *children.Set {
 	w.Helper()
 	s := &children.Set{
 		Context: w.Context(), Client: w.client, Controller: "web", Name: "pages", FullName: "web.pages",
-		Owner: w.owner, OwnerGVK: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Memory: &children.Applied{},
+		Owner: w.owner, OwnerGVK: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Memory: &children.Memory{}, Pending: &children.Pending{},
+		Kinds:   []client.Object{&corev1.ConfigMap{}},
 		Revised: func(take func(client.Object)) { take(w.owner) },
 		Write: func(_ string, _ []byte, write func() (string, error)) error {
 			_, err := write()
@@ -104,7 +109,7 @@ func (w *world) set(edit ...func(*children.Set)) *children.Set {
 		e(s)
 	}
 	var err error
-	if s.Inventory, err = children.ReadInventory(w.owner, s.FullName, s.Formerly...); err != nil {
+	if s.Inventory, err = children.ReadInventory(s.Pending.On(w.owner), s.FullName, s.Formerly...); err != nil {
 		w.Fatal(err)
 	}
 	return s
@@ -117,7 +122,11 @@ func (w *world) apply(s *children.Set, child client.Object) error {
 	if err != nil {
 		w.Fatal(err)
 	}
-	return s.Apply(at, child)
+	todo, err := s.Check(at, child)
+	if err != nil || todo == nil {
+		return err
+	}
+	return s.Send(todo)
 }
 
 // expect compares the writes since the last call.
