@@ -29,7 +29,7 @@ type attempt struct {
 	shared   *shared
 	object   trace.Object
 	request  string
-	children *appliedChildren // nil in attempts without an object
+	children *children.Memories // nil in attempts without an object
 	// inventories are those that the sets of children have not written yet.
 	inventories children.Pending
 

@@ -154,7 +154,7 @@ func (c Children[T]) open(ctx context.Context, owner client.Object) (*children.S
 	s := &children.Set{
 		Context: ctx, Client: a.shared.deps.Client, Controller: a.shared.owner, Name: name, FullName: a.shared.name + "." + name, Owner: owner, OwnerGVK: a.shared.gvk, Legacy: c.Legacy,
 		Whole:   c.Name == "" && isKind[T](),
-		Memory:  a.children.of(Request{types.NamespacedName{Namespace: a.object.Namespace, Name: a.object.Name}}),
+		Memory:  a.children.Of(types.NamespacedName{Namespace: a.object.Namespace, Name: a.object.Name}),
 		Pending: &a.inventories, Kinds: c.kinds(ctx), Policy: children.Policy(c.Policy), TakeExisting: c.TakeExisting,
 		Revised: func(take func(client.Object)) {
 			if _, current := a.versions(); current != owner {

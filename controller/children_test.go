@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/controller"
@@ -186,6 +187,28 @@ func TestChildrenThatNoInventoryListsArePruned(t *testing.T) {
 		}
 		if w := m.web(t, "a"); w.Annotations[controller.InventoryAnnotation+"web.one"] != "" || w.Annotations[controller.InventoryAnnotation+"web.two"] == "" {
 			t.Errorf("the inventories are %v", w.Annotations)
+		}
+	}, controller.Owns[*corev1.ConfigMap]())
+}
+
+// TestAChildThatAppearsLateIsPruned is a new leader whose cache was behind: a former
+// leader has created a child and ended before it was listed.
+func TestAChildThatAppearsLateIsPruned(t *testing.T) {
+	t.Parallel()
+	run(t, pages(controller.Children[*corev1.ConfigMap]{}), func(t *testing.T, m *fake) {
+		w := withPages("one")
+		m.create(t, w)
+		synctest.Wait()
+		late := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "late", Annotations: map[string]string{controller.AppliedAnnotation: "web.configmap/1"},
+		}}
+		if err := controller.SetOwner(w, schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Web"}, late); err != nil {
+			t.Fatal(err)
+		}
+		m.create(t, late)
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"one"}, m.configMaps(t)); diff != "" {
+			t.Error(diff)
 		}
 	}, controller.Owns[*corev1.ConfigMap]())
 }

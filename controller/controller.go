@@ -48,6 +48,7 @@ import (
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/controller/internal/access"
+	"github.com/steer-dev/steer/controller/internal/children"
 	"github.com/steer-dev/steer/controller/internal/comeback"
 	"github.com/steer-dev/steer/controller/internal/own"
 	"github.com/steer-dev/steer/queue"
@@ -77,8 +78,8 @@ type shared struct {
 	silent bool
 	// own are the writes that the controller makes for its reconciler.
 	own own.Writes
-	// applied is what is remembered of the children of each object.
-	applied appliedChildren
+	// children is what is remembered of those of each object.
+	children children.Memories
 	// calls tells records what the calls of attempts read and wrote.
 	calls *access.Calls
 }

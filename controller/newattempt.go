@@ -12,6 +12,7 @@ import (
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/controller/internal/access"
+	"github.com/steer-dev/steer/controller/internal/children"
 	"github.com/steer-dev/steer/trace"
 )
 
@@ -39,7 +40,7 @@ func NewAttempt(ctx context.Context, deps Deps, name string, obj client.Object) 
 	sh := &shared{name: name, owner: cmp.Or(deps.FieldOwner, name), deps: deps, log: deps.Log.With("controller", name), gvk: gvk, calls: access.NewCalls()}
 	object := trace.Object{Group: gvk.Group, Kind: gvk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
 	a := newAttempt(client.WithObserver(ctx, observe), sh, object, "")
-	a.children = &appliedChildren{}
+	a.children = &children.Memories{}
 	a.inventories.Immediate = true
 	a.work(obj, nil)
 	return a, nil

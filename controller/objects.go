@@ -9,13 +9,11 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/steer-dev/steer/cache"
 	"github.com/steer-dev/steer/client"
-	"github.com/steer-dev/steer/controller/internal/children"
 	"github.com/steer-dev/steer/trace"
 )
 
@@ -51,7 +49,7 @@ func (o *objects) process(a *attempt, key Request) (Result, error) {
 	original, err := o.read(a, key, obj)
 	switch {
 	case apierrors.IsNotFound(err):
-		o.shared.applied.forget(key)
+		o.shared.children.Forget(key.NamespacedName)
 		if o.onGone != nil {
 			return Done(), o.onGone(a, key)
 		}
@@ -63,7 +61,7 @@ func (o *objects) process(a *attempt, key Request) (Result, error) {
 		a.logger().Debug("The object is paused", "annotation", o.paused)
 		return Done(), nil
 	}
-	a.children = &o.shared.applied
+	a.children = &o.shared.children
 	if err := o.retire(a, obj); err != nil {
 		return Result{}, err
 	}
@@ -154,39 +152,4 @@ func (o *objects) retire(a *attempt, obj client.Object) error {
 		return slices.Contains(o.retired, name)
 	})
 	return o.setFinalizers(a, obj, names)
-}
-
-// appliedChildren remembers per object what was applied for it. It is safe for
-// concurrent use.
-type appliedChildren struct {
-	mu    sync.Mutex
-	byKey map[Request]*children.Memory
-}
-
-func (c *appliedChildren) of(key Request) *children.Memory {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.byKey == nil {
-		c.byKey = map[Request]*children.Memory{}
-	}
-	if c.byKey[key] == nil {
-		c.byKey[key] = &children.Memory{}
-	}
-	return c.byKey[key]
-}
-
-// appeared is told of a child that the cache has not shown before, by its owner.
-func (c *appliedChildren) appeared(owner Request) {
-	c.mu.Lock()
-	known := c.byKey[owner]
-	c.mu.Unlock()
-	if known != nil {
-		known.Appeared()
-	}
-}
-
-func (c *appliedChildren) forget(key Request) {
-	c.mu.Lock()
-	delete(c.byKey, key)
-	c.mu.Unlock()
 }

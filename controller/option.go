@@ -245,7 +245,7 @@ func ownedKind(sh *shared, deps Deps, obj client.Object, keep Predicate[client.O
 	request := owner(sh.gvk.GroupKind(), &sh.scope)
 	return Kind(deps.Informers, obj, request, func(e Event[client.Object]) bool {
 		if e.Type != cache.Deleted && (e.Old == nil || controllerOf(e.Old) != controllerOf(e.Object)) {
-			request(context.Background(), Event[client.Object]{Type: e.Type, Object: e.Object}, sh.applied.appeared)
+			request(context.Background(), Event[client.Object]{Type: e.Type, Object: e.Object}, func(r Request) { sh.children.Appeared(r.NamespacedName) })
 		}
 		return keep(e)
 	})

@@ -35,9 +35,9 @@ type answer struct {
 	mark mark
 }
 
-// Appeared is told of every child that the cache has not shown before: it may be one
-// that a former process has created and that is in no inventory.
-func (a *Memory) Appeared() {
+// appearedOne notes a child that the cache has not shown before: it may be one that a
+// former process has created and that is in no inventory.
+func (a *Memory) appearedOne() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.complete = nil
@@ -117,4 +117,42 @@ func (a *Memory) comes(ref Ref) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.gone, ref)
+}
+
+// Memories are the memories of all owners of a controller. The zero value is empty; it
+// is safe for concurrent use.
+type Memories struct {
+	mu    sync.Mutex
+	byKey map[types.NamespacedName]*Memory
+}
+
+// Of returns the memory of an owner.
+func (m *Memories) Of(owner types.NamespacedName) *Memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.byKey == nil {
+		m.byKey = map[types.NamespacedName]*Memory{}
+	}
+	if m.byKey[owner] == nil {
+		m.byKey[owner] = &Memory{}
+	}
+	return m.byKey[owner]
+}
+
+// Appeared is told of a child that the cache has not shown before: what the memory of
+// its owner calls complete may not be.
+func (m *Memories) Appeared(owner types.NamespacedName) {
+	m.mu.Lock()
+	known := m.byKey[owner]
+	m.mu.Unlock()
+	if known != nil {
+		known.appearedOne()
+	}
+}
+
+// Forget forgets an owner.
+func (m *Memories) Forget(owner types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.byKey, owner)
 }

@@ -85,7 +85,7 @@ type Set struct {
 	Kinds []client.Object
 	// Policy for children that exist.
 	Policy Policy
-	// TakeExisting allows children that others made and nobody owns.
+	// TakeExisting allows children that others made and that have no owner.
 	TakeExisting bool
 	// Legacy are the field managers to take fields over from.
 	Legacy []string
