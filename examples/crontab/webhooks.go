@@ -34,7 +34,7 @@ func AddWebhooks(m *manager.Manager) error {
 	)
 }
 
-// +kubebuilder:webhook:path=/mutate-stable-example-com-v1-crontab,mutating=true,failurePolicy=fail,sideEffects=None,groups=stable.example.com,resources=crontabs,verbs=create;update,versions=v1,name=mcrontab-v1.kb.io,admissionReviewVersions=v1
+// +kubebuilder:webhook:path=/mutate-stable-example-com-v1-crontab,mutating=true,failurePolicy=fail,sideEffects=None,groups=stable.example.com,resources=crontabs,verbs=create;update,versions=v1,name=mcrontab-v1.kb.io,admissionReviewVersions=v1,patch=`{"matchConditions":[{"name":"not-being-deleted","expression":"!has(object.metadata.deletionTimestamp)"}]}`
 
 // defaulter writes schedules that have a name as five fields.
 type defaulter struct{}
@@ -51,7 +51,7 @@ func (defaulter) Default(_ context.Context, ct *v1.CronTab) error {
 	return nil
 }
 
-// +kubebuilder:webhook:path=/validate-stable-example-com-v1-crontab,mutating=false,failurePolicy=fail,sideEffects=None,groups=stable.example.com,resources=crontabs,verbs=create;update,versions=v1,name=vcrontab-v1.kb.io,admissionReviewVersions=v1
+// +kubebuilder:webhook:path=/validate-stable-example-com-v1-crontab,mutating=false,failurePolicy=fail,sideEffects=None,groups=stable.example.com,resources=crontabs,verbs=create;update,versions=v1,name=vcrontab-v1.kb.io,admissionReviewVersions=v1,patch=`{"matchConditions":[{"name":"not-being-deleted","expression":"!has(object.metadata.deletionTimestamp)"}]}`
 
 // validator denies schedules that cannot be read, and warns of those that are never due.
 type validator struct{}

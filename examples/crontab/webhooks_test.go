@@ -101,3 +101,20 @@ func TestOlderVersionIsConverted(t *testing.T) {
 		}
 	})
 }
+
+func TestADeletionEndsWhileTheWebhooksAreDown(t *testing.T) {
+	webhooked(t, func(b *bundle) {
+		ct := newCronTab("* * * * *")
+		ct.Finalizers = []string{"example.com/held"}
+		b.Create(ct)
+		b.Settled()
+		b.StopOperator()
+		if err := b.Client.Delete(b.Context(), ct); err != nil {
+			b.Fatal(err)
+		}
+		unhold := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		if err := b.Client.Patch(b.Context(), newCronTab(""), unhold); err != nil {
+			b.Errorf("take the finalizer off: %v", err)
+		}
+	})
+}
