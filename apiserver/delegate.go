@@ -15,9 +15,11 @@ import (
 type Delegated struct {
 	// Elsewhere is its entry in discovery.
 	discovery.Elsewhere
-	// OpenAPI is the URL of the description of version 3, which Handler answers, relative to
-	// the server: "/openapi/v3/apis/GROUP/VERSION?hash=HASH". Empty: there is none.
-	OpenAPI string
+	// OpenAPI are the URLs of all descriptions of version 3 that the server has, which Handler
+	// answers, relative to the server, by what is described:
+	// "apis/GROUP/VERSION": "/openapi/v3/apis/GROUP/VERSION?hash=HASH". Those of versions that this
+	// server or other Delegated have are ignored. nil: there are none.
+	OpenAPI map[string]string
 	// Swagger is the description of version 2 of the server, which may describe other versions, too.
 	// It is merged into that of this server. nil: there is none.
 	Swagger *openapi.Swagger
@@ -61,12 +63,6 @@ func (s *Server) Delegated() []discovery.Elsewhere {
 // elsewhere returns the handler of a path in a delegated version, or nil.
 func (t *served) elsewhere(path string) http.Handler {
 	if len(t.delegated) == 0 {
-		return nil
-	}
-	if described, ok := strings.CutPrefix(path, "/openapi/v3/"); ok {
-		if d := t.delegated["/"+described]; d.OpenAPI != "" {
-			return d.Handler
-		}
 		return nil
 	}
 	parts := strings.SplitN(strings.TrimPrefix(path, "/"), "/", 4)

@@ -75,9 +75,8 @@ func (t *served) describedElsewhere() []openapi.Elsewhere {
 	})
 	var out []openapi.Elsewhere
 	for _, path := range paths {
-		if d := t.delegated[path]; d.OpenAPI != "" || d.Swagger != nil {
-			out = append(out, openapi.Elsewhere{Path: strings.TrimPrefix(path, "/"), URL: d.OpenAPI, Swagger: d.Swagger, Convert: d.Convert})
-		}
+		d := t.delegated[path]
+		out = append(out, openapi.Elsewhere{Path: strings.TrimPrefix(path, "/"), Documents: d.OpenAPI, Handler: d.Handler, Swagger: d.Swagger, Convert: d.Convert})
 	}
 	return out
 }

@@ -20,6 +20,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -79,8 +80,16 @@ type Documents struct {
 	versions map[string]*groupVersion // by path, such as "apis/apps/v1"
 	// converted are those made of documents of version 2 of other servers.
 	converted map[string]*groupVersion
-	merged    func() *document
-	etag      func() string // of merged
+	// others are the documents of version 3 of other servers, by path.
+	others map[string]other
+	merged func() *document
+	etag   func() string // of merged
+}
+
+// other is a document of another server.
+type other struct {
+	url     string
+	handler http.Handler
 }
 
 // groupVersion is the document of one group version.
@@ -132,7 +141,25 @@ func New(resources []Resource, o Options) *Documents {
 			}
 		}
 	}
+	d.others = others(d.versions, o.Elsewhere)
 	return d
+}
+
+// others returns the documents that other servers have, where versions are those of this one.
+func others(versions map[string]*groupVersion, elsewhere []Elsewhere) map[string]other {
+	out := map[string]other{}
+	for _, e := range elsewhere {
+		out[e.Path] = other{url: e.Documents[e.Path], handler: e.Handler}
+	}
+	for _, e := range elsewhere {
+		for p, url := range e.Documents {
+			if _, taken := out[p]; !taken && versions[p] == nil {
+				out[p] = other{url: url, handler: e.Handler}
+			}
+		}
+	}
+	maps.DeleteFunc(out, func(_ string, o other) bool { return o.url == "" })
+	return out
 }
 
 // path returns the path of a group version below the server's root.

@@ -53,8 +53,7 @@ func parseV3(data []byte) (proto.Message, error) { return openapi_v3.ParseDocume
 // ServeHTTP answers GET requests for /openapi/v2, /openapi/v3 and the paths below it.
 // An unknown path is a 404.
 func (d *Documents) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	h := w.Header()
-	h.Set("Cache-Control", "no-cache, private")
+	w.Header().Set("Cache-Control", "no-cache, private")
 	below, isV3 := strings.CutPrefix(r.URL.Path, "/openapi/v3")
 	switch {
 	case r.URL.Path == "/openapi/v2":
@@ -62,9 +61,14 @@ func (d *Documents) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case isV3 && below == "":
 		d.index(w)
 	case isV3:
-		v := d.converted[strings.TrimPrefix(below, "/")]
+		p := strings.TrimPrefix(below, "/")
+		if o, elsewhere := d.others[p]; elsewhere {
+			o.handler.ServeHTTP(w, r)
+			return
+		}
+		v := d.converted[p]
 		if v == nil {
-			v = d.versions[strings.TrimPrefix(below, "/")]
+			v = d.versions[p]
 		}
 		if v == nil {
 			w.WriteHeader(http.StatusNotFound)
@@ -85,10 +89,8 @@ func (d *Documents) index(w http.ResponseWriter) {
 	for p, v := range d.converted {
 		paths[p] = map[string]string{"serverRelativeURL": "/openapi/v3/" + p + "?hash=" + v.fingerprint()}
 	}
-	for _, e := range d.options.Elsewhere {
-		if e.URL != "" {
-			paths[e.Path] = map[string]string{"serverRelativeURL": e.URL}
-		}
+	for p, o := range d.others {
+		paths[p] = map[string]string{"serverRelativeURL": o.url}
 	}
 	body, err := json.Marshal(map[string]any{"paths": paths})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"k8s.io/kube-openapi/pkg/aggregator"
@@ -25,8 +26,11 @@ type Swagger struct {
 type Elsewhere struct {
 	// Path such as "apis/example.com/v1".
 	Path string
-	// URL of the document of version 3, relative to this server. Empty: there is none.
-	URL string
+	// Documents of version 3 are all that the server has, by path, with their URLs relative to this
+	// server, and Handler answers requests for them. Of one path there is one document: that of the
+	// entry whose Path it is, else that of this server, else that of the first entry.
+	Documents map[string]string
+	Handler   http.Handler
 	// Swagger describes the version, and maybe others. nil: there is no such document.
 	Swagger *Swagger
 	// Convert makes a document of version 3 of Swagger.

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"maps"
 	"reflect"
@@ -144,7 +145,7 @@ func (a *Aggregation) publish() {
 			Elsewhere: discovery.Elsewhere{
 				GroupVersion:  schema.GroupVersion{Group: s.Spec.Group, Version: s.Spec.Version},
 				GroupPriority: s.Spec.GroupPriorityMinimum, VersionPriority: s.Spec.VersionPriority,
-				Resources: d.resources, Stale: d.stale || !available(s), // its requests are refused
+				Resources: d.resources, Stale: d.stale,
 			},
 			OpenAPI: d.openAPI, Swagger: d.swagger, Convert: d.onlyOld,
 			Handler: &proxy{
@@ -174,8 +175,9 @@ func (a *Aggregation) describe(ctx context.Context, s service) error {
 		next.stale = true
 	}
 	last = a.learn(s, last, &next)
-	if err == nil {
-		a.learn(s, last, b.openAPI(ctx, s, next))
+	// A server that answers is asked, whatever its discovery is: the descriptions do not depend on it.
+	if invalid := (*invalidError)(nil); err == nil || errors.As(err, &invalid) {
+		a.learn(s, last, b.openAPI(ctx, next))
 	}
 	return err
 }

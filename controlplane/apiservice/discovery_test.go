@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -154,21 +155,39 @@ func TestDiscoveryKeepsWhatAServerSaidLast(t *testing.T) {
 	same(t, "discovery of a new APIService", "v1 Stale", w.described())
 }
 
-// TestDiscoveryOfAnUnavailableVersionIsStale although its server would say what it serves, over a
-// connection that is open, because requests for the version are refused.
-func TestDiscoveryOfAnUnavailableVersionIsStale(t *testing.T) {
+// TestDiscoveryIsStaleOnlyWhileItCannotBeRead, whether the version is available or not.
+func TestDiscoveryIsStaleOnlyWhileItCannotBeRead(t *testing.T) {
 	t.Parallel()
 	server := &other{answers: map[string]func(*http.Request) (*http.Response, error){"/apis": text(200, aggregatedType, aggregatedList)}}
 	w := newWorld(t, egress.Services{Resolve: resolve(server)}, nil)
 	d := drive(w, apiservice.NewDiscovery(w.aggregation))
-	stale := strings.Replace(fromAggregated, "Current", "Stale", 1)
-	for _, test := range []struct {
-		available v1.ConditionStatus
-		want      string
-	}{{v1.ConditionTrue, fromAggregated}, {v1.ConditionFalse, stale}, {v1.ConditionTrue, fromAggregated}, {v1.ConditionUnknown, stale}} {
-		d.put(wingsKey, wings(is(test.available)))
+	for _, available := range []v1.ConditionStatus{v1.ConditionFalse, v1.ConditionTrue, v1.ConditionUnknown} {
+		d.put(wingsKey, wings(is(available)))
 		d.step()
-		same(t, "discovery while available is "+string(test.available), test.want, w.described())
+		same(t, "discovery while available is "+string(available), fromAggregated, w.described())
+	}
+	server.answers["/apis"] = down
+	d.put(wingsKey, wings(is(v1.ConditionTrue)))
+	d.step()
+	same(t, "discovery that cannot be read", strings.Replace(fromAggregated, "Current", "Stale", 1), w.described())
+}
+
+// TestOpenAPIIsReadWhileDiscoveryIsInvalid, and not of a server that does not answer.
+func TestOpenAPIIsReadWhileDiscoveryIsInvalid(t *testing.T) {
+	t.Parallel()
+	const swagger = `{"swagger":"2.0","info":{"title":"wings","version":"1"},"paths":{},"definitions":{"com.example.v1.Wing":{"type":"object"}}}`
+	for want, answer := range map[bool]func(*http.Request) (*http.Response, error){true: text(200, "application/json", "["), false: down} {
+		server := &other{answers: map[string]func(*http.Request) (*http.Response, error){
+			"/apis": answer, "/apis/example.com/v1": answer, "/openapi/v2": text(200, "application/json", swagger),
+		}}
+		w := newWorld(t, egress.Services{Resolve: resolve(server)}, nil)
+		d := drive(w, apiservice.NewDiscovery(w.aggregation))
+		d.put(wingsKey, wings())
+		d.step()
+		if got := slices.Contains(server.requests(), "GET /openapi/v2"); got != want {
+			t.Errorf("OpenAPI v2 is asked for: %t, want %t", got, want)
+		}
+		same(t, "discovery", "v1 Stale", w.described())
 	}
 }
 
@@ -226,31 +245,57 @@ func TestDiscoveryAsksOnceAtATime(t *testing.T) {
 	same(t, "requests of a controller that starts", 1, len(fresh.Step(d.Store.Latest(), d.now)))
 }
 
-func TestDiscoveryShowsTheOpenAPIOfAVersion(t *testing.T) {
+// TestOpenAPIOfAServerIsMerged with all its documents; those of versions of this server, or of another
+// APIService, are not.
+func TestOpenAPIOfAServerIsMerged(t *testing.T) {
 	t.Parallel()
-	for url, want := range map[string]bool{
-		"/openapi/v3/apis/example.com/v1?hash=1": true, "/openapi/v3/apis/example.com/v2": false, "https://example.com/": false, "": false,
+	const index = `{"paths":{
+"apis/example.com/v1":{"serverRelativeURL":"/openapi/v3/apis/example.com/v1?hash=1"},
+"apis/example.com/v2":{"serverRelativeURL":"/openapi/v3/apis/example.com/v2?hash=2"},
+"apis/example.com":{"serverRelativeURL":"/openapi/v3/apis/example.com?hash=3"},
+"apis/example.com/v3":{"serverRelativeURL":"/openapi/v3/apis/other.example.com/v3?hash=4"},
+"apis/example.com/v4":{"serverRelativeURL":"https://example.com/"},
+"apis/example.com/v5":{"serverRelativeURL":""},
+"apis/apps.example.com/v1":{"serverRelativeURL":"/openapi/v3/apis/apps.example.com/v1?hash=5"},
+"apis/apps/v1":{"serverRelativeURL":"/openapi/v3/apis/apps/v1?hash=lie"},
+"api/v1":{"serverRelativeURL":"/openapi/v3/api/v1?hash=lie"}}}`
+	server := &other{answers: map[string]func(*http.Request) (*http.Response, error){
+		"/apis":       text(200, aggregatedType, aggregatedList),
+		"/openapi/v3": text(200, "application/json", index),
+	}}
+	server.answers["/apis/example.com/v1"] = text(200, "application/json", resourceList)
+	for _, path := range []string{"apis/example.com/v2", "apis/example.com", "apis/apps/v1", "apis/apps.example.com/v1"} {
+		server.answers["/openapi/v3/"+path] = text(200, "application/json", "of another server")
+	}
+	w := newWorld(t, egress.Services{Resolve: resolve(server)}, controllers)
+	w.create(wings())
+	w.create(wings(func(s *v1.APIService) {
+		s.Name, s.Spec.Group, s.Spec.Service.Name = "v1.apps.example.com", "apps.example.com", "apps"
+	}))
+	var got struct {
+		Paths map[string]struct {
+			URL string `json:"serverRelativeURL"`
+		} `json:"paths"`
+	}
+	_, body, _ := w.get("/openapi/v3", nil)
+	if err := json.Unmarshal([]byte(body), &got); err != nil {
+		t.Fatal(err)
+	}
+	for path, url := range map[string]string{
+		"apis/example.com/v1": "/openapi/v3/apis/example.com/v1?hash=1", "apis/example.com/v2": "/openapi/v3/apis/example.com/v2?hash=2",
+		"apis/example.com":    "/openapi/v3/apis/example.com?hash=3",
+		"apis/example.com/v3": "", "apis/example.com/v4": "", "apis/example.com/v5": "", "apis/apps.example.com/v1": "",
 	} {
-		server := &other{answers: map[string]func(*http.Request) (*http.Response, error){
-			"/apis":       text(200, aggregatedType, aggregatedList),
-			"/openapi/v3": text(200, "application/json", `{"paths":{"apis/example.com/v1":{"serverRelativeURL":"`+url+`"},"api/v1":{"serverRelativeURL":"/openapi/v3/api/v1?hash=lie"}}}`),
-		}}
-		w := newWorld(t, egress.Services{Resolve: resolve(server)}, controllers)
-		w.create(wings())
-		var index struct {
-			Paths map[string]struct {
-				URL string `json:"serverRelativeURL"`
-			} `json:"paths"`
+		if got.Paths[path].URL != url {
+			t.Errorf("the URL of %s is %q, want %q", path, got.Paths[path].URL, url)
 		}
-		_, body, _ := w.get("/openapi/v3", nil)
-		if err := json.Unmarshal([]byte(body), &index); err != nil {
-			t.Fatal(err)
-		}
-		if got := index.Paths["apis/example.com/v1"].URL != ""; got != want {
-			t.Errorf("with the URL %q the index has %+v", url, index.Paths["apis/example.com/v1"])
-		}
-		if got := index.Paths["api/v1"].URL; strings.Contains(got, "lie") {
-			t.Errorf("the index has what another server says about a version of this one: %s", got)
+	}
+	if strings.Contains(body, "lie") {
+		t.Errorf("the index has what another server says about a version of this one: %s", body)
+	}
+	for path, theirs := range map[string]bool{"apis/example.com/v2": true, "apis/example.com": true, "apis/apps/v1": false, "apis/apps.example.com/v1": false} {
+		if _, body, _ := w.get("/openapi/v3/"+path, nil); (body == "of another server") != theirs {
+			t.Errorf("%s is answered with %.60q", path, body)
 		}
 	}
 }

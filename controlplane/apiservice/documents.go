@@ -24,9 +24,9 @@ type document struct {
 	// them.
 	resources []apidiscoveryv2.APIResourceDiscovery
 	etag      string
-	// openAPI is the URL of the description of version 3, relative to the server; empty: it has
-	// none.
-	openAPI string
+	// openAPI are the URLs of the descriptions of version 3 that the server has, relative to it, by what
+	// they describe; nil: it has none.
+	openAPI map[string]string
 	// onlyOld reports that the server has no descriptions of version 3 at all.
 	onlyOld bool
 	// swagger is the description of version 2, nil if the server has none, and swaggerETag the ETag of
@@ -41,14 +41,14 @@ type document struct {
 const acceptDiscovery = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList," +
 	"application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
 
-// openAPI asks the server how it describes a version, and returns last with what is new of that. What
-// it described last holds while it does not answer, or answers nonsense.
-func (b *backend) openAPI(ctx context.Context, s service, last document) *document {
+// openAPI asks the server for its descriptions, and returns last with what is new of them. What it
+// described last holds while it does not answer, or answers nonsense.
+func (b *backend) openAPI(ctx context.Context, last document) *document {
 	ctx, cancel := context.WithTimeout(ctx, openAPITimeout)
 	defer cancel()
 	next := last
 	if answer, err := b.get(ctx, checker(), "/openapi/v3", nil); err == nil {
-		next.openAPI, next.onlyOld = indexed(answer, s, last.openAPI), answer.code == http.StatusNotFound
+		next.openAPI, next.onlyOld = indexed(answer, last.openAPI), answer.code == http.StatusNotFound
 	}
 	header := http.Header{"Accept": {"application/json"}}
 	if last.swagger != nil && last.swaggerETag != "" {
@@ -67,11 +67,10 @@ func (b *backend) openAPI(ctx context.Context, s service, last document) *docume
 	return &next
 }
 
-// indexed returns the URL of the description of a version in an index of OpenAPI v3; empty: it has
-// none. What the server says about versions that are not its own is ignored.
-func indexed(answer *fetched, s service, last string) string {
+// indexed returns the URLs in an index of OpenAPI v3; nil: it has none.
+func indexed(answer *fetched, last map[string]string) map[string]string {
 	if answer.code == http.StatusNotFound {
-		return ""
+		return nil
 	}
 	var index struct {
 		Paths map[string]struct {
@@ -81,19 +80,35 @@ func indexed(answer *fetched, s service, last string) string {
 	if answer.code != http.StatusOK || json.Unmarshal(answer.body, &index) != nil {
 		return last
 	}
-	at := strings.TrimPrefix(versionPath(s), "/")
-	if url := index.Paths[at].ServerRelativeURL; strings.HasPrefix(url, "/openapi/v3/"+at) {
-		return url
+	out := map[string]string{}
+	for described, at := range index.Paths {
+		if strings.HasPrefix(at.ServerRelativeURL, "/openapi/v3/"+described) {
+			out[described] = at.ServerRelativeURL
+		}
 	}
-	return ""
+	return out
 }
 
 // openAPITimeout bounds the requests for the descriptions of a server.
 const openAPITimeout = 30 * time.Second
 
+// invalidError is the error of a server that answers with what is no discovery.
+type invalidError struct {
+	path string
+	err  error
+}
+
+func (e *invalidError) Error() string { return e.path + ": " + e.err.Error() }
+
+func (e *invalidError) Unwrap() error { return e.err }
+
 // discover asks for the resources of a version: in the form that has those of all versions,
-// or that of one if the server has no other.
+// or that of one if the server has no other. The error of an answer is an [invalidError].
 func (b *backend) discover(ctx context.Context, s service, last, next *document) error {
+	// A Service that leads nowhere has no discovery, although a connection may be open.
+	if _, err := b.where(ctx); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	header := http.Header{"Accept": {acceptDiscovery}}
@@ -108,14 +123,14 @@ func (b *backend) discover(ctx context.Context, s service, last, next *document)
 		next.resources, next.etag = last.resources, last.etag
 		return nil
 	case answer.code == http.StatusServiceUnavailable:
-		return fmt.Errorf("%s is answered with %d", "/apis", answer.code)
+		return &invalidError{"/apis", fmt.Errorf("it is answered with %d", answer.code)}
 	case answer.code == http.StatusOK && isAggregated(answer.header.Get("Content-Type")):
 		var list apidiscoveryv2.APIGroupDiscoveryList
 		if err := json.Unmarshal(answer.body, &list); err != nil {
-			return fmt.Errorf("%s: %w", "/apis", err)
+			return &invalidError{"/apis", err}
 		}
 		if list.Kind != "APIGroupDiscoveryList" {
-			return fmt.Errorf("%s is answered with a %q", "/apis", list.Kind)
+			return &invalidError{"/apis", fmt.Errorf("it is answered with a %q", list.Kind)}
 		}
 		next.etag = answer.header.Get("ETag")
 		next.resources = resourcesOf(&list, s)
@@ -126,13 +141,13 @@ func (b *backend) discover(ctx context.Context, s service, last, next *document)
 	}
 	var list metav1.APIResourceList
 	if answer.code != http.StatusOK {
-		return fmt.Errorf("%s is answered with %d", versionPath(s), answer.code)
+		return &invalidError{versionPath(s), fmt.Errorf("it is answered with %d", answer.code)}
 	}
 	if err := json.Unmarshal(answer.body, &list); err != nil {
-		return fmt.Errorf("%s: %w", versionPath(s), err)
+		return &invalidError{versionPath(s), err}
 	}
 	if list.Kind != "APIResourceList" {
-		return fmt.Errorf("%s is answered with a %q", versionPath(s), list.Kind)
+		return &invalidError{versionPath(s), fmt.Errorf("it is answered with a %q", list.Kind)}
 	}
 	next.resources, next.etag = aggregated(list.APIResources), ""
 	return nil
