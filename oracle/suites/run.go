@@ -77,15 +77,20 @@ func (r Runner) Run(ctx context.Context, recorded Recorded) (Recorded, error) {
 
 func (r Runner) names(ctx context.Context) ([]string, error) {
 	cmd := exec.CommandContext(ctx, r.Binary, "-test.list=^Test")
-	cmd.Dir = r.Dir
+	var errs bytes.Buffer
+	cmd.Dir, cmd.Env, cmd.Stderr = r.Dir, r.environment(), &errs
 	text, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", cmd, err)
+		return nil, fmt.Errorf("%s: %w\n%s", cmd, err, errs.Bytes())
 	}
 	names := strings.Fields(string(text))
 	return slices.DeleteFunc(names, func(name string) bool {
 		return !strings.HasPrefix(name, "Test") || r.Tests != nil && !r.Tests.MatchString(name)
 	}), nil
+}
+
+func (r Runner) environment() []string {
+	return append(os.Environ(), plane.Program+"="+r.Program, "PATH="+r.Programs+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 
 // leaf is a subtest that failed, or was skipped.
@@ -97,8 +102,7 @@ func (r Runner) one(ctx context.Context, name string) Line {
 	defer cancel()
 	cmd := exec.CommandContext(within, r.Binary, "-test.v", "-test.run=^"+name+"$", fmt.Sprintf("-test.timeout=%s", Limit))
 	var out bytes.Buffer
-	cmd.Dir, cmd.Stdout, cmd.Stderr = r.Dir, &out, &out
-	cmd.Env = append(os.Environ(), plane.Program+"="+r.Program, "PATH="+r.Programs+string(os.PathListSeparator)+os.Getenv("PATH"))
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = r.Dir, r.environment(), &out, &out
 	err := children.Run(within, cmd)
 	switch {
 	case err == nil && bytes.Contains(out.Bytes(), []byte("--- SKIP: "+name+" ")):

@@ -29,7 +29,10 @@ func All() []Suite {
 // kubernetes are packages of Kubernetes that ask an API server.
 func kubernetes() []string {
 	return []string{
-		"apiserver/apply", "apiserver/admissionwebhook", "apiserver/cel", "apiserver",
-		"garbagecollector", "namespace", "dryrun", "scale", "events", "evictions",
+		"apiserver/apply", "apiserver/admissionwebhook",
+		"garbagecollector", "namespace", "quota", "dryrun", "scale", "events", "evictions", "disruption", "podgc",
+		"deployment", "replicaset", "replicationcontroller", "statefulset", "daemonset", "job", "cronjob",
+		"configmap", "secrets", "storageclasses", "pods", "node", "defaulttolerationseconds", "ttlcontroller",
+		"service", "endpoints", "endpointslice", "certificates", "pvc", "apimachinery/apply",
 	}
 }

@@ -42,14 +42,14 @@ func TestVerdictsAreReadAsTheyAreWritten(t *testing.T) {
 
 func TestComparisonNamesWhatChangedAndMergeKeepsReasons(t *testing.T) {
 	t.Parallel()
-	was := Recorded{"TestA": {Pass, ""}, "TestB": {Fail, "a cause"}, "TestC": {Fail, "another"}, "TestOther": {Pass, ""}}
-	did := Recorded{"TestA": {Fail, "not explained yet"}, "TestB": {Fail, "not explained yet"}, "TestC": {Pass, ""}, "TestNew": {Pass, ""}}
+	was := Recorded{"TestA": {Pass, ""}, "TestB": {Fail, "a cause"}, "TestC": {Fail, "another"}, "TestOther": {Pass, ""}, "TestRace": {Either, "a race"}}
+	did := Recorded{"TestA": {Fail, "not explained yet"}, "TestB": {Fail, "not explained yet"}, "TestC": {Pass, ""}, "TestNew": {Pass, ""}, "TestRace": {Pass, ""}}
 	want := []string{"TestA: fail, it was: pass", "TestC: pass, it was: fail", "TestNew is not recorded (pass)"}
 	if got := was.Compare(did); !slices.Equal(got, want) {
 		t.Errorf("differences %q, want %q", got, want)
 	}
 	merged := was.Merge(did)
-	for name, line := range map[string]Line{"TestA": did["TestA"], "TestB": was["TestB"], "TestC": {Pass, ""}, "TestOther": {Pass, ""}, "TestNew": {Pass, ""}} {
+	for name, line := range map[string]Line{"TestA": did["TestA"], "TestB": was["TestB"], "TestC": {Pass, ""}, "TestOther": {Pass, ""}, "TestNew": {Pass, ""}, "TestRace": was["TestRace"]} {
 		if merged[name] != line {
 			t.Errorf("%s: merged to %v, want %v", name, merged[name], line)
 		}

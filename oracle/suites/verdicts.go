@@ -21,6 +21,8 @@ const (
 	Pass Verdict = "pass"
 	Fail Verdict = "fail"
 	Skip Verdict = "skip" // it skips itself
+	// Either: it passes or fails, by what is faster.
+	Either Verdict = "either"
 	// NotApplicable: it needs what no client of an API server sees, or what Steer
 	// says that it does not have.
 	NotApplicable Verdict = "n/a"
@@ -59,9 +61,9 @@ func (s Suite) Read(oracle string) (Recorded, error) {
 		}
 		verdict, rest, _ := strings.Cut(line, " ")
 		name, reason, _ := strings.Cut(strings.TrimSpace(rest), " ")
-		known := slices.Contains([]Verdict{Pass, Fail, Skip, NotApplicable}, Verdict(verdict))
+		known := slices.Contains([]Verdict{Pass, Fail, Skip, Either, NotApplicable}, Verdict(verdict))
 		if !known || name == "" || (Verdict(verdict) == Pass) != (reason == "") {
-			return nil, fmt.Errorf("%s: %q: want a verdict (pass, fail, skip, n/a), the name of a test, and a reason if it does not pass", s.file(oracle), line)
+			return nil, fmt.Errorf("%s: %q: want a verdict (pass, fail, skip, either, n/a), the name of a test, and a reason if it does not pass", s.file(oracle), line)
 		}
 		out[name] = Line{Verdict(verdict), strings.TrimSpace(reason)}
 	}
@@ -73,7 +75,7 @@ func (s Suite) Write(oracle string, r Recorded) error {
 	var out strings.Builder
 	out.WriteString(header)
 	for _, name := range slices.Sorted(maps.Keys(r)) {
-		fmt.Fprintf(&out, "%s\n", strings.TrimSpace(fmt.Sprintf("%-4s %s %s", r[name].Verdict, name, r[name].Reason)))
+		fmt.Fprintf(&out, "%s\n", strings.TrimSpace(fmt.Sprintf("%-6s %s %s", r[name].Verdict, name, r[name].Reason)))
 	}
 	return os.WriteFile(s.file(oracle), []byte(out.String()), 0o644)
 }
@@ -95,7 +97,7 @@ func (r Recorded) Compare(did Recorded) []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(did)) {
 		switch was, is := r[name].Verdict, did[name].Verdict; {
-		case was == is:
+		case was == is, was == Either:
 		case was == "":
 			out = append(out, fmt.Sprintf("%s is not recorded (%s)", name, is))
 		default:
@@ -109,7 +111,7 @@ func (r Recorded) Compare(did Recorded) []string {
 func (r Recorded) Merge(did Recorded) Recorded {
 	out := maps.Clone(r)
 	for name, line := range did {
-		if was := out[name]; was.Verdict != line.Verdict {
+		if was := out[name]; was.Verdict != line.Verdict && was.Verdict != Either {
 			out[name] = line
 		}
 	}

@@ -203,7 +203,8 @@ func (c *backendHandler) desired(req *Request) (change, *registry.Write, error) 
 	if err := p.parse(t, options); err != nil {
 		return nil, nil, err
 	}
-	wr.Creates = p.applied != nil && req.Sub == nil
+	wr.Applies = p.applied != nil
+	wr.Creates = wr.Applies && req.Sub == nil
 	return func(ctx context.Context, old resource.Object) (resource.Object, error) {
 		obj, err := p.change(ctx, old, nil)
 		switch {

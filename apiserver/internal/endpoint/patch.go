@@ -63,7 +63,8 @@ func (h *Handler) patch(ctx context.Context, w *exchange.Writer, req *Request) e
 	if err := p.parse(t, options); err != nil {
 		return err
 	}
-	wr.Creates = p.applied != nil && req.Sub == nil
+	wr.Applies = p.applied != nil
+	wr.Creates = wr.Applies && req.Sub == nil
 	rec, created, err := wr.Replace(ctx, func(ctx context.Context, old resource.Object, rec *storage.Record) (resource.Object, error) {
 		obj, err := p.change(ctx, old, rec)
 		if err != nil {

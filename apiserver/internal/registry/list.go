@@ -41,7 +41,7 @@ func (g *Registry) ViewAtLeast(ctx context.Context, atLeast storage.Revision) (s
 			return g.store.Latest(), nil
 		case err == nil:
 		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-			return nil, g.tooLarge(atLeast)
+			return nil, g.aheadOf(atLeast)
 		default:
 			return nil, err
 		}
@@ -71,8 +71,8 @@ func (g *Registry) Watch(sel *Selection, after storage.Revision) (storage.Cursor
 	return g.store.Watch(sel.storageRange(), after)
 }
 
-// tooLarge is the 504 for a revision that does not exist yet.
-func (g *Registry) tooLarge(asked storage.Revision) error {
+// aheadOf is the 504 for a revision that does not exist yet.
+func (g *Registry) aheadOf(asked storage.Revision) error {
 	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", asked, g.Newest()), 1)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{
 		Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version",
@@ -191,7 +191,7 @@ func (g *Registry) viewAt(ctx context.Context, at storage.Revision, start string
 	case isExpired(err):
 		return nil, expiredList(start)
 	case errors.Is(err, storage.ErrFuture):
-		return nil, g.tooLarge(at)
+		return nil, g.aheadOf(at)
 	}
 	return view, err
 }

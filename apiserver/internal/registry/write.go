@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/apiserver/apply"
+	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/notes"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
@@ -39,6 +40,8 @@ type Write struct {
 	Manager string
 	// Creates allows the write to create an object that does not exist.
 	Creates bool
+	// Applies: it is a server-side apply, which is nothing without its managedFields.
+	Applies bool
 	// Protobuf is set if the answer is protobuf.
 	Protobuf  bool
 	admission resource.Admission
@@ -235,6 +238,14 @@ func (wr *Write) put(ctx context.Context, key storage.Key, current *storage.Reco
 	if err != nil {
 		return nil, nil, err
 	}
+	if wr.g.tooLarge(s.value) && !wr.Applies {
+		if s, err = wr.g.withoutManagedFields(ctx, in, s); err != nil {
+			return nil, nil, err
+		}
+		if shown != nil {
+			shown.SetManagedFields(nil)
+		}
+	}
 	w.Value, w.Stamp = s.value, s.stamp
 	if current != nil {
 		if sameBytes(current, w.Value, w.Stamp) {
@@ -255,8 +266,24 @@ func (wr *Write) put(ctx context.Context, key storage.Key, current *storage.Reco
 	return rec, shown, err
 }
 
-// tooLarge is the error for an object beyond [Options.ObjectBytes], in the words of kube-apiserver.
-func tooLarge() error {
+// withoutManagedFields encodes a too large object again, without its managedFields, which are
+// worth less than the write: kube-apiserver does the same.
+func (g *Registry) withoutManagedFields(ctx context.Context, in *Served, s encodedObject) (encodedObject, error) {
+	obj, v, err := in.decodeStored(&storage.Record{Value: s.value}, wire.Unmarshal)
+	if err != nil {
+		return s, err
+	}
+	obj.SetManagedFields(nil)
+	return g.encodeForStore(ctx, in, v, obj)
+}
+
+// tooLarge reports whether an object is beyond [Options.ObjectBytes].
+func (g *Registry) tooLarge(stored []byte) bool {
+	return g.objectBytes > 0 && len(stored) > g.objectBytes
+}
+
+// errTooLarge is what kube-apiserver says of one.
+func errTooLarge() error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: "etcdserver: request is too large",
 	}}
@@ -267,8 +294,8 @@ func (wr *Write) commit(ctx context.Context, w storage.Write) (*storage.Record, 
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if most := wr.g.objectBytes; most > 0 && len(w.Value) > most {
-		return nil, tooLarge()
+	if wr.g.tooLarge(w.Value) {
+		return nil, errTooLarge()
 	}
 	rec, err := wr.g.store.Commit(ctx, w)
 	switch {

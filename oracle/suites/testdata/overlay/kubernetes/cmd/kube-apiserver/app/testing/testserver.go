@@ -66,7 +66,7 @@ func NewDefaultTestServerOptions() *TestServerInstanceOptions {
 	return &TestServerInstanceOptions{EnableCertAuth: true}
 }
 
-// StartTestServer reads the flags, and follows those that package plane knows; the others
+// StartTestServer reads the flags, and follows some; the others
 // are logged, and a test that depends on one is named among those that are not applicable.
 func StartTestServer(t ktesting.TB, o *TestServerInstanceOptions, flags []string, storage *storagebackend.Config) (TestServer, error) {
 	if o != nil && o.StorageVersionWrapFunc != nil {
@@ -84,7 +84,11 @@ func StartTestServer(t ktesting.TB, o *TestServerInstanceOptions, flags []string
 		return TestServer{}, err
 	}
 	t.Logf("flags: %q", flags)
-	p, err := plane.Start(t.Logf)
+	var follows []string
+	if file := asked.Admission.GenericAdmission.ConfigFile; file != "" {
+		follows = append(follows, "--admission-control-config-file="+file)
+	}
+	p, err := plane.Start(t.Logf, follows...)
 	if err != nil {
 		return TestServer{}, err
 	}
