@@ -38,6 +38,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/steer-dev/steer/apiserver/apply/internal/creation"
 	"github.com/steer-dev/steer/apiserver/apply/internal/fields"
 )
 
@@ -90,26 +91,25 @@ type Manager struct {
 	resets func() *fields.Tree
 	// creation computes the fields that new objects own; nil if the type does not allow
 	// that in one pass.
-	creation func() *fields.Creation
-	outcomes outcomes
+	creation func() *creation.Creation
 }
 
 // New returns the manager of an endpoint.
 func New(e Endpoint) *Manager {
 	b := &binding{Endpoint: e}
 	root, resets := sync.OnceValue(b.root), sync.OnceValue(b.resets)
-	creation := sync.OnceValue(func() *fields.Creation {
+	created := sync.OnceValue(func() *creation.Creation {
 		if e.New == nil || resets() == nil {
 			return nil
 		}
-		return fields.NewCreation(root(), reflect.TypeOf(e.New()).Elem(), resets())
+		return creation.New(root(), reflect.TypeOf(e.New()).Elem(), resets())
 	})
 	bind := b.library
 	if e.Convert == nil { // the library of all writes is the same
 		shared := sync.OnceValues(func() (*managedfields.FieldManager, error) { return b.library(context.Background()) })
 		bind = func(context.Context) (*managedfields.FieldManager, error) { return shared() }
 	}
-	return &Manager{binding: b, root: root, resets: resets, creation: creation, bind: bind}
+	return &Manager{binding: b, root: root, resets: resets, creation: created, bind: bind}
 }
 
 // library returns the merge library with conversions in a context.

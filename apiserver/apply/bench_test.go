@@ -79,13 +79,16 @@ func BenchmarkStatusUpdate(b *testing.B) {
 }
 
 func BenchmarkApply(b *testing.B) {
-	m, _ := endpoints(b)
-	configuration := large(b, "red")
-	live, err := m.Apply(b.Context(), empty(), configuration, "bench", false)
+	m, _ := asServed(b)
+	configuration, changed := large(b, "red"), large(b, "blue")
+	integers(configuration.Object)
+	integers(changed.Object)
+	applied, err := m.Apply(b.Context(), empty(), configuration, "bench", false)
 	if err != nil {
 		b.Fatal(err)
 	}
-	for name, next := range map[string]*unstructured.Unstructured{"change": large(b, "blue"), "noop": configuration} {
+	live := rawCopy(decoded(applied).(*unstructured.Unstructured))
+	for name, next := range map[string]*unstructured.Unstructured{"change": changed, "noop": configuration} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -16,6 +16,10 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
+// maxUpdaters is how many updaters an object has before the entries of the oldest are merged
+// into one.
+const maxUpdaters = 10
+
 // entry is one managedFields entry during a write.
 type entry struct {
 	manager, version, subresource string
@@ -55,9 +59,12 @@ func (m *Manager) serverTypedEntries(live, obj Object) ([]entry, bool) {
 			return nil, false
 		}
 	}
-	if len(before) > maxRemembered {
-		return nil, false
-	}
+	out, ok := m.typedRecord(before)
+	return out, ok && len(out) < maxUpdaters
+}
+
+// typedRecord parses managedFields of a typed object that the server has written.
+func (m *Manager) typedRecord(before []metav1.ManagedFieldsEntry) ([]entry, bool) {
 	version := m.binding.Kind.GroupVersion().String()
 	out := make([]entry, len(before), len(before)+1)
 	for i := range before {
@@ -116,11 +123,12 @@ func (m *Manager) serverEntries(live, obj *unstructured.Unstructured) ([]entry, 
 	if !has {
 		return nil, true
 	}
-	return m.entries(before)
+	out, ok := m.entries(before)
+	return out, ok && len(out) < maxUpdaters
 }
 
-// entries parses managedFields that the server has written: few entries, in the version
-// of the endpoint, and without repetitions. false means that they are not of this form.
+// entries parses managedFields that the server has written: in the version of the endpoint,
+// and without repetitions. false means that they are not of this form.
 func (m *Manager) entries(record wire.RawValue) ([]entry, bool) {
 	if record[0] != '[' {
 		return nil, false
@@ -129,7 +137,7 @@ func (m *Manager) entries(record wire.RawValue) ([]entry, bool) {
 	out := make([]entry, 0, 4)
 	for r := record.Reader(); r.Element(); {
 		e, ok := readEntry(r.Take())
-		if !ok || e.version != version || len(out) == maxRemembered || e.repeats(out) {
+		if !ok || e.version != version || e.repeats(out) {
 			return nil, false
 		}
 		out = append(out, e)
@@ -210,7 +218,11 @@ func typedEntries(record []entry) []metav1.ManagedFieldsEntry {
 			Manager: e.manager, Operation: e.operation, APIVersion: e.version, Subresource: e.subresource,
 			FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{},
 		}
-		out[i].FieldsV1.SetRawString(e.set.Text())
+		if e.set != nil {
+			out[i].FieldsV1.SetRawString(e.set.Text())
+		} else {
+			out[i].FieldsV1 = e.typed.FieldsV1
+		}
 		if !e.time.IsZero() {
 			out[i].Time = &metav1.Time{Time: e.time}
 		}

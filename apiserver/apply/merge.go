@@ -7,14 +7,13 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
+	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/managedfields"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/steer-dev/steer/apiserver/apply/internal/fields"
-	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
 // Apply merges the applied configuration, an unstructured object, into live and returns
@@ -26,12 +25,12 @@ import (
 // 409 and one cause per field, unless force is set; managedFields in the configuration,
 // or another kind than that of the endpoint, are a 400.
 func (m *Manager) Apply(ctx context.Context, live, applied Object, manager string, force bool) (Object, error) {
+	if out, certain, err := m.applyPlainly(live, applied, manager, force); certain {
+		return out, err
+	}
 	library, err := m.bind(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("apply %v: %w", m.binding.Kind, err)
-	}
-	if out, ok := m.applyLike(library, live, applied, manager, force); ok {
-		return out, nil
 	}
 	out, err := library.Apply(decoded(live), decoded(applied), manager, force)
 	if err != nil {
@@ -40,108 +39,81 @@ func (m *Manager) Apply(ctx context.Context, live, applied Object, manager strin
 	return m.typed(out, applied)
 }
 
-// applyLike applies a configuration that only sets fields by repeating the outcome of
-// an earlier apply of the same shape. It leaves everything else to the library, errors
-// included.
+// kubectl keeps in an annotation what this manager applies, too.
+const (
+	lastAppliedManager    = "kubectl"
+	lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
+)
+
+// applyPlainly applies a configuration without the library, if the result of the library is
+// certain: object, configuration and managedFields are in the version of the endpoint, and what
+// they have in common is of its type and has unique labels.
 //
-//steer:fast outcomes
-func (m *Manager) applyLike(library *managedfields.FieldManager, live, applied Object, manager string, force bool) (Object, bool) {
-	old, isUnstructured := live.(*unstructured.Unstructured)
-	configuration, alsoUnstructured := applied.(*unstructured.Unstructured)
-	root := m.root()
-	if !isUnstructured || !alsoUnstructured || root == nil || manager == "kubectl" || !m.convertsNothing(old) ||
-		old.GroupVersionKind() != m.binding.Kind || configuration.GroupVersionKind() != m.binding.Kind {
-		return nil, false
+// The manager owns what the configuration sets. What it no longer sets goes, unless others own
+// it. Fields that the apply adds or modifies are conflicts with the other managers that own
+// them, or move to this one.
+//
+//steer:fast comparison
+func (m *Manager) applyPlainly(live, applied Object, manager string, force bool) (out Object, certain bool, err error) {
+	root, resets := m.root(), m.resets()
+	configuration, isUnstructured := applied.(*unstructured.Unstructured)
+	if root == nil || resets == nil || !isUnstructured || !utf8.ValidString(manager) || !m.ofVersion(live) || configuration.GroupVersionKind() != m.binding.Kind {
+		return nil, false, nil
 	}
-	before, has, ok := rawManagedFields(old)
-	if !has || !ok || before == "[]" {
-		return nil, false
-	}
-	record, ok := m.entries(before)
+	before, record, ok := m.current(live)
 	if !ok {
-		return nil, false
+		return nil, false, nil
 	}
-	if _, has, _ := rawManagedFields(configuration); has {
-		return nil, false
+	if _, has, ok := rawManagedFields(configuration); has || !ok {
+		return nil, false, nil // an error
 	}
-	merged, ok := fields.Merge(root, old.Object, configuration.Object)
+	wished, ok := texts(configuration.Object)
 	if !ok {
-		return nil, false
+		return nil, false, nil
 	}
-	shape := did(manager, force)
-	was, is := wire.Differences(old.Object, merged)
-	if !shape.AddValue(root, configuration.Object) || !shape.AddPair(root, was, is) {
-		return nil, false
+	set, ok := fields.SetOf(root, wished)
+	if !ok {
+		return nil, false, nil
 	}
-	like := attempt{shape.Bytes(), record}
-	known := m.outcomes.find(like.did, like.before)
-	if known == nil {
-		if known = m.learnApply(library, like, old, configuration, merged, manager, force); known == nil {
-			return nil, false
+	set.Prune(resets)
+	after, ok := fields.Merge(root, before, wished)
+	if !ok {
+		return nil, false, nil
+	}
+	a := attribution{root: root, record: record, own: m.ownOf(manager, metav1.ManagedFieldsOperationApply), set: set, at: -1}
+	if !a.read() {
+		return nil, false, nil
+	}
+	if after, ok = a.drop(after); !ok {
+		return nil, false, nil
+	}
+	changes, ok := fields.Compare(root, before, after)
+	if !ok {
+		return nil, false, nil
+	}
+	changes.Prune(resets)
+	if !force {
+		conflicts, ok := a.conflicts(changes)
+		if !ok || len(conflicts) > 0 && manager == lastAppliedManager {
+			return nil, false, nil
+		}
+		if len(conflicts) > 0 {
+			return nil, true, conflictError(conflicts)
 		}
 	}
-	out := &unstructured.Unstructured{Object: merged}
-	if metadata, ok := merged["metadata"].(map[string]any); ok {
-		merged["metadata"] = maps.Clone(metadata)
+	same := maps.Equal(before, after)
+	if !a.finish(changes, !same) {
+		return nil, false, nil
 	}
-	return out, m.setManagedFields(out, known.record(record))
-}
-
-// learnApply lets the library apply a configuration and remembers the outcome if that
-// is only the merged object with new managedFields.
-func (m *Manager) learnApply(library *managedfields.FieldManager, like attempt, live, configuration *unstructured.Unstructured, merged map[string]any, manager string, force bool) *outcome {
-	marked := decoded(live).(*unstructured.Unstructured).DeepCopy()
-	entries := marked.GetManagedFields()
-	if !readable(entries) {
-		return nil
+	if manager == lastAppliedManager && strings.Contains(string(textOf(after, "metadata")), `"`+lastAppliedAnnotation+`":`) {
+		return nil, false, nil // it is written anew
 	}
-	marked.SetManagedFields(marks(entries))
-	out, err := library.Apply(marked, configuration.DeepCopy(), manager, force)
-	if err != nil {
-		return nil // the library returns the error again, with the right times
+	if out, ok = m.built(live, before, after, same); !ok {
+		return nil, false, nil
 	}
-	result, ok := out.(*unstructured.Unstructured)
-	if !ok {
-		return nil
+	if u, ok := out.(*unstructured.Unstructured); ok {
+		return out, m.setManagedFields(u, a.record), nil
 	}
-	after := result.GetManagedFields()
-	if !m.keepsItsFields(entries, after, manager) {
-		return nil
-	}
-	result.SetManagedFields(nil)
-	plain := &unstructured.Unstructured{Object: maps.Clone(merged)}
-	if metadata, ok := merged["metadata"].(map[string]any); ok {
-		plain.Object["metadata"] = maps.Clone(metadata)
-	}
-	plain.SetManagedFields(nil)
-	if !wire.Equal(result.Object, plain.Object) {
-		return nil
-	}
-	return m.learn(like, after)
-}
-
-// keepsItsFields reports whether a manager applies all that it applied before. Fields
-// that it no longer applies would have to be removed.
-func (m *Manager) keepsItsFields(before, after []metav1.ManagedFieldsEntry, manager string) bool {
-	had, err := m.appliedBy(before, manager)
-	if err != nil {
-		return false
-	}
-	has, err := m.appliedBy(after, manager)
-	return err == nil && had.Difference(has).Empty()
-}
-
-// appliedBy returns the fields that a manager has applied.
-func (m *Manager) appliedBy(entries []metav1.ManagedFieldsEntry, manager string) (*fieldpath.Set, error) {
-	set := fieldpath.NewSet()
-	for i := range entries {
-		e := &entries[i]
-		if e.Operation != metav1.ManagedFieldsOperationApply || e.Manager != manager || e.Subresource != m.binding.Subresource || e.FieldsV1 == nil {
-			continue
-		}
-		if err := set.FromJSON(e.FieldsV1.GetRawReader()); err != nil {
-			return nil, err
-		}
-	}
-	return set, nil
+	out.SetManagedFields(typedEntries(a.record))
+	return out, true, nil
 }

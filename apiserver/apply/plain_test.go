@@ -17,8 +17,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -44,9 +46,9 @@ func builtIn(kind schema.GroupVersionKind, fresh func() Object) (main, status *M
 		New(Endpoint{Kind: kind, Types: types, New: fresh, Resets: resets("spec"), Subresource: "status"})
 }
 
-// TestManagedFieldsOfTypedObjectsAgreeWithTheLibrary changes random fields of Pods and
-// Deployments under several managers and compares all managedFields with those of the
-// library.
+// TestManagedFieldsOfTypedObjectsAgreeWithTheLibrary changes and applies random fields of Pods
+// and Deployments under several managers and compares objects and managedFields with those of
+// the library.
 func TestManagedFieldsOfTypedObjectsAgreeWithTheLibrary(t *testing.T) {
 	t.Parallel()
 	for kind, fresh := range map[schema.GroupVersionKind]func() Object{
@@ -59,20 +61,22 @@ func TestManagedFieldsOfTypedObjectsAgreeWithTheLibrary(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				main, status := builtIn(kind, fresh)
-				plainly, all := 0, 0
+				all, plainly := map[string]int{}, map[string]int{}
 				for seed := range uint64(10) {
-					p, a := typedHistory(t, rand.New(rand.NewPCG(seed, 7)), main, status, kind, fresh)
-					plainly, all = plainly+p, all+a
+					typedHistory(t, rand.New(rand.NewPCG(seed, 7)), main, status, kind, fresh, all, plainly)
 				}
-				if 10*plainly < 8*all {
-					t.Errorf("%d of %d writes took the short cut, want most", plainly, all)
+				for did, n := range all {
+					if 10*plainly[did] < 8*n {
+						t.Errorf("%s: %d of %d took the short cut, want most", did, plainly[did], n)
+					}
 				}
 			})
 		})
 	}
 }
 
-// FuzzTypedHistories: managedFields of Deployments after random updates are those of the library.
+// FuzzTypedHistories: Deployments and their managedFields after random updates and applies are those of
+// the library.
 func FuzzTypedHistories(f *testing.F) {
 	kind, fresh := appsv1.SchemeGroupVersion.WithKind("Deployment"), func() Object { return &appsv1.Deployment{} }
 	types := sync.OnceValues(func() (main, status *Manager) { return builtIn(kind, fresh) })
@@ -81,17 +85,40 @@ func FuzzTypedHistories(f *testing.F) {
 	f.Fuzz(func(t *testing.T, choices []byte) {
 		main, status := types()
 		synctest.Test(t, func(t *testing.T) {
-			typedHistory(t, rand.New(&bytesSource{rest: choices}), main, status, kind, fresh)
+			typedHistory(t, rand.New(&bytesSource{rest: choices}), main, status, kind, fresh, map[string]int{}, map[string]int{})
 		})
 	})
 }
 
-func typedHistory(t *testing.T, r *rand.Rand, main, status *Manager, kind schema.GroupVersionKind, fresh func() Object) (plainly, all int) {
+func typedHistory(t *testing.T, r *rand.Rand, main, status *Manager, kind schema.GroupVersionKind, fresh func() Object, all, plainly map[string]int) {
 	t.Helper()
 	live := fresh()
 	live.GetObjectKind().SetGroupVersionKind(kind)
+	applied := map[string]Object{} // last, by manager
 	for step := range 12 {
 		time.Sleep(time.Duration(r.IntN(3)) * time.Second)
+		name := fmt.Sprint("m", r.IntN(3))
+		if r.IntN(2) == 0 {
+			if applied[name] == nil {
+				applied[name] = fresh()
+				applied[name].GetObjectKind().SetGroupVersionKind(kind)
+			}
+			for range 1 + r.IntN(4) {
+				mutate(r, reflect.ValueOf(applied[name]).Elem(), 0)
+			}
+			endpoint := main
+			if r.IntN(4) == 0 {
+				endpoint = status
+			}
+			if out := typedApply(t, r, endpoint, live, applied[name], name, all, plainly); out != nil {
+				live = fresh()
+				if err := json.Unmarshal([]byte(recorded(t, out)), live); err != nil {
+					t.Fatal(err)
+				}
+				live.SetUID("1")
+			}
+			continue
+		}
 		next := live.DeepCopyObject().(Object)
 		for range 1 + r.IntN(4) {
 			mutate(r, reflect.ValueOf(next).Elem(), 0)
@@ -105,7 +132,6 @@ func typedHistory(t *testing.T, r *rand.Rand, main, status *Manager, kind schema
 		if r.IntN(6) == 0 {
 			next.SetManagedFields(nil)
 		}
-		name := fmt.Sprint("m", r.IntN(3))
 		library, err := endpoint.bind(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -114,9 +140,9 @@ func typedHistory(t *testing.T, r *rand.Rand, main, status *Manager, kind schema
 		if setManagedFieldsByLibrary(library, live.DeepCopyObject().(Object), next.DeepCopyObject().(Object), want, name) != nil {
 			want.SetManagedFields(nil)
 		}
-		all++
+		all["update"]++
 		if endpoint.updatePlainly(live, next.DeepCopyObject().(Object), name) {
-			plainly++
+			plainly["update"]++
 		}
 		before := recorded(t, live)
 		got, err := endpoint.Update(t.Context(), live, next.DeepCopyObject().(Object), name)
@@ -135,7 +161,93 @@ func typedHistory(t *testing.T, r *rand.Rand, main, status *Manager, kind schema
 		}
 		live.SetUID("1")
 	}
-	return plainly, all
+}
+
+// typedApply applies a part of an object, as text has it, and compares the outcome with that of
+// the library; nil if it fails.
+func typedApply(t *testing.T, r *rand.Rand, endpoint *Manager, live, of Object, name string, all, plainly map[string]int) Object {
+	t.Helper()
+	configuration := &unstructured.Unstructured{}
+	if err := json.Unmarshal([]byte(recorded(t, of)), &configuration.Object); err != nil {
+		t.Fatal(err)
+	}
+	integers(configuration.Object)
+	if r.IntN(3) > 0 { // most configurations have no nulls
+		withoutNulls(configuration.Object)
+	}
+	if r.IntN(3) == 0 {
+		change(r, configuration.Object)
+	}
+	force := r.IntN(2) == 0
+	library, err := endpoint.bind(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want Object
+	out, wantErr := library.Apply(live.DeepCopyObject(), configuration.DeepCopy(), name, force)
+	if wantErr == nil {
+		want, wantErr = endpoint.typed(out, configuration)
+	}
+	did := "apply"
+	if apierrors.IsConflict(wantErr) {
+		did = "conflict"
+	}
+	if wantErr == nil || did == "conflict" {
+		all[did]++
+		if _, short, _ := endpoint.applyPlainly(live, configuration, name, force); short {
+			plainly[did]++
+		}
+	}
+	before := recorded(t, live)
+	got, err := endpoint.Apply(t.Context(), live, configuration.DeepCopy(), name, force)
+	if diff := cmp.Diff(failure(wantErr), failure(err)); diff != "" {
+		t.Fatalf("apply of %v by %s to %s: error (-library +ours):\n%s", configuration.Object, name, before, diff)
+	}
+	if after := recorded(t, live); after != before {
+		t.Fatalf("the live object was changed from %s to %s", before, after)
+	}
+	if err != nil {
+		return nil
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("apply of %v by %s to %s (-library +ours):\n%s", configuration.Object, name, before, diff)
+	}
+	return got
+}
+
+// integers turns numbers into those of API objects.
+func integers(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for name := range v {
+			v[name] = integers(v[name])
+		}
+	case []any:
+		for i := range v {
+			v[i] = integers(v[i])
+		}
+	case float64:
+		return int64(v)
+	}
+	return value
+}
+
+// withoutNulls removes members that are null.
+func withoutNulls(object map[string]any) {
+	for name, value := range object {
+		switch v := value.(type) {
+		case nil:
+			delete(object, name)
+		case map[string]any:
+			withoutNulls(v)
+		case []any:
+			for _, item := range v {
+				if inner, ok := item.(map[string]any); ok {
+					withoutNulls(inner)
+				}
+			}
+		}
+	}
 }
 
 // mutate changes one random field somewhere in a value.

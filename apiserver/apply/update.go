@@ -128,7 +128,7 @@ func (m *Manager) attribute(changes *fields.Tree, record []entry, manager string
 	}
 	changes.Prune(m.resets())
 	root := m.root()
-	own := m.own(manager)
+	own := m.ownOf(manager, metav1.ManagedFieldsOperationUpdate)
 	at := -1
 	for i := range record {
 		e := &record[i]
@@ -164,12 +164,12 @@ func (m *Manager) attribute(changes *fields.Tree, record []entry, manager string
 	return set(record)
 }
 
-// own returns the entry of a manager.
-func (m *Manager) own(manager string) entry {
+// ownOf returns a new entry of a manager.
+func (m *Manager) ownOf(manager string, operation metav1.ManagedFieldsOperationType) entry {
 	if manager == "" {
 		manager = "unknown"
 	}
-	return entry{manager: manager, operation: metav1.ManagedFieldsOperationUpdate, subresource: m.binding.Subresource, version: m.binding.Kind.GroupVersion().String()}
+	return entry{manager: manager, operation: operation, subresource: m.binding.Subresource, version: m.binding.Kind.GroupVersion().String()}
 }
 
 // now is the time of a write.
@@ -190,7 +190,7 @@ func (m *Manager) created(live, wished reflect.Value, obj Object, manager string
 		obj.SetManagedFields(nil)
 		return true
 	}
-	own := m.own(manager)
+	own := m.ownOf(manager, metav1.ManagedFieldsOperationUpdate)
 	obj.SetManagedFields([]metav1.ManagedFieldsEntry{{
 		Manager: own.manager, Operation: own.operation, APIVersion: own.version, Subresource: own.subresource,
 		Time: &metav1.Time{Time: now()}, FieldsType: "FieldsV1", FieldsV1: set,

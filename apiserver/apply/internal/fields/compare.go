@@ -5,10 +5,18 @@ package fields
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/steer-dev/steer/apiserver/internal/typed"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
+)
+
+// side of a pair on which a value exists.
+type side byte
+
+const (
+	left  side = '-'
+	right side = '+'
+	both  side = '='
 )
 
 // jsonType is the type of a JSON value.
@@ -79,7 +87,7 @@ func (t *Tree) compare(n *Type, at int32, where side, a, b any) bool {
 	}
 	switch form {
 	case scalarForm:
-		if n.scalar == "" || formA != null && !n.holds(a) || formB != null && !n.holds(b) {
+		if n.scalar == "" || formA != null && !n.Holds(a) || formB != null && !n.Holds(b) {
 			return false
 		}
 		return t.leaf(at, where, a, b)
@@ -181,7 +189,7 @@ func (t *Tree) members(n *Type, at int32, where side, a, b map[string]any) bool 
 		valueA, inA := a[name]
 		valueB, inB := b[name]
 		last = t.growField(at, last, name)
-		if !t.compare(n.field(name), last, sideOf(where, inA, inB), valueA, valueB) {
+		if !t.compare(n.Field(name), last, sideOf(where, inA, inB), valueA, valueB) {
 			return false
 		}
 	}
@@ -189,23 +197,19 @@ func (t *Tree) members(n *Type, at int32, where side, a, b map[string]any) bool 
 }
 
 func (t *Tree) compareLists(n *Type, at int32, where side, a, b any) bool {
-	if x, y, ok := rawPair(where, a, b); ok && (n.wholeList || len(x) <= len("[]") && len(y) <= len("[]")) {
-		return (x == "" || n.fitsRaw(x)) && (y == "" || n.fitsRaw(y)) && t.leaf(at, where, a, b)
+	hasA, hasB := typeOf(a) == listForm, typeOf(b) == listForm
+	switch {
+	case n.wholeList:
+		return (!hasA || n.fits(a)) && (!hasB || n.fits(b)) && t.leaf(at, where, a, b)
+	case isEmpty(a) && isEmpty(b):
+		return t.leaf(at, where, a, b)
 	}
-	old, _ := wire.DecodeValue(a).([]any)
-	wished, _ := wire.DecodeValue(b).([]any)
-	if n.wholeList || len(old) == 0 && len(wished) == 0 {
-		return (old == nil || n.fits(old)) && (wished == nil || n.fits(wished)) && t.leaf(at, where, a, b)
-	}
-	if !n.associative || n.items == nil {
-		return false
-	}
-	elementsA, ok := t.elements(n, old)
+	elementsA, ok := n.elements(a)
 	if !ok {
 		return false
 	}
-	elementsB, ok := t.elements(n, wished)
-	if !ok {
+	elementsB, ok := n.elements(b)
+	if !ok || !sortElements(elementsA) || !sortElements(elementsB) {
 		return false
 	}
 	last := int32(0)
@@ -241,74 +245,4 @@ func (t *Tree) compareLists(n *Type, at int32, where side, a, b any) bool {
 		}
 	}
 	return t.whole(at, where)
-}
-
-// element of a list, with the label that names it.
-type element struct {
-	label string
-	value any
-}
-
-// elements returns the elements of a list in the order of their labels. false means
-// that one has no unique label.
-func (t *Tree) elements(n *Type, list []any) ([]element, bool) {
-	out := make([]element, len(list))
-	for i, value := range list {
-		label, ok := t.labelOf(n, value)
-		if !ok {
-			return nil, false
-		}
-		out[i] = element{label, value}
-	}
-	ok := true
-	if len(out) > 1 {
-		slices.SortFunc(out, func(a, b element) int {
-			order, known := compareLabels(a.label, b.label)
-			ok = ok && known && order != 0
-			return order
-		})
-	}
-	return out, ok
-}
-
-// labelOf returns the label of an element of a list.
-func (t *Tree) labelOf(n *Type, value any) (string, bool) {
-	const quote = `\"`
-	var few [96]byte
-	out := few[:0]
-	scalar := func(value any) bool {
-		switch v := value.(type) {
-		case string:
-			if !typed.PlainText(v) {
-				return false
-			}
-			out = append(append(append(out, quote...), v...), quote...)
-		case int64:
-			out = strconv.AppendInt(out, v, 10)
-		default:
-			return false
-		}
-		return true
-	}
-	if len(n.keys) == 0 {
-		out = append(out, "v:"...)
-		ok := n.items.holds(value) && scalar(value)
-		return string(out), ok
-	}
-	object, ok := value.(map[string]any)
-	if !ok || len(n.keys) > maxKeys {
-		return "", false
-	}
-	out = append(out, "k:{"...)
-	for i, name := range n.keys {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(append(append(append(out, quote...), name...), quote...), ':')
-		if !scalar(object[name]) {
-			return "", false // absent: the key may have a default
-		}
-	}
-	out = append(out, '}')
-	return string(out), true
 }

@@ -56,7 +56,7 @@ func valueOf(v any) (value wire.RawValue, raw bool) {
 	return value, raw
 }
 
-// holdsRaw is holds for raw values.
+// holdsRaw is [Type.Holds] for raw values.
 func (n *Type) holdsRaw(value wire.RawValue) bool {
 	want := schema.Numeric
 	switch value[0] {
@@ -91,7 +91,7 @@ func (n *Type) takes(r *wire.RawReader) bool {
 			return false
 		}
 		for name, ok := r.Member(); ok; name, ok = r.Member() {
-			if !n.field(name).takes(r) {
+			if !n.Field(name).takes(r) {
 				return false
 			}
 		}
@@ -134,7 +134,7 @@ func (t *Tree) compareRawObjects(n *Type, at int32, where side, a, b wire.RawVal
 			y = valueB
 		}
 		last = t.growField(at, last, name)
-		return t.compare(n.field(name), last, sideOf(where, valueA != "", valueB != ""), x, y)
+		return t.compare(n.Field(name), last, sideOf(where, valueA != "", valueB != ""), x, y)
 	})
 	return ok && t.whole(at, where)
 }

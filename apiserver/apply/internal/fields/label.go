@@ -26,11 +26,20 @@ func plainLabel(label string) bool {
 	return false
 }
 
-// maxKeys is the largest number of keys of an associative list.
-const maxKeys = 4
+// MaxKeys is the largest number of keys of an associative list.
+const MaxKeys = 4
 
-// key is one key of an element's label.
+// quote is around texts in labels, which are texts of JSON themselves.
+const quote = `\"`
+
+// key is a key of the elements of an associative list.
 type key struct {
+	name      string
+	otherwise string // how labels have its default; "" if there is none
+}
+
+// part is one key of an element's label, with its value.
+type part struct {
 	name  string
 	text  string // or
 	count int64
@@ -40,8 +49,7 @@ type key struct {
 
 // identity parses the label of an element of a list: its keys, in order, or the element
 // itself.
-func identity(label string) (keys [maxKeys]key, n int, ok bool) {
-	const quote = `\"`
+func identity(label string) (keys [MaxKeys]part, n int, ok bool) {
 	rest := label[2:]
 	quoted := func() (text string, ok bool) {
 		if rest, ok = strings.CutPrefix(rest, quote); !ok {
@@ -50,7 +58,7 @@ func identity(label string) (keys [maxKeys]key, n int, ok bool) {
 		text, rest, ok = strings.Cut(rest, quote)
 		return text, ok && typed.PlainText(text)
 	}
-	scalar := func(k *key) bool {
+	scalar := func(k *part) bool {
 		if strings.HasPrefix(rest, quote) {
 			k.isText = true
 			k.text, ok = quoted()
@@ -72,7 +80,7 @@ func identity(label string) (keys [maxKeys]key, n int, ok bool) {
 	if rest, ok = strings.CutPrefix(rest, "{"); !ok {
 		return keys, 0, false
 	}
-	for n < maxKeys {
+	for n < MaxKeys {
 		if keys[n].name, ok = quoted(); !ok || n > 0 && keys[n-1].name >= keys[n].name {
 			return keys, n, false
 		}
@@ -111,4 +119,26 @@ func compareLabels(a, b string) (order int, ok bool) {
 		}
 	}
 	return cmp.Compare(n, m), n != m
+}
+
+// pathOf is a label as kube-apiserver names the field in a path.
+func pathOf(label string) string {
+	if label[0] == 'f' {
+		return "." + label[2:]
+	}
+	parts, n, _ := identity(label)
+	out := []byte{'['}
+	for i := range n {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		p := &parts[i]
+		out = append(append(out, p.name...), '=')
+		if p.isText {
+			out = strconv.AppendQuote(out, p.text)
+		} else {
+			out = strconv.AppendInt(out, p.count, 10)
+		}
+	}
+	return string(append(out, ']'))
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -39,6 +40,7 @@ types:
     - {name: fixed, type: {map: {elementType: {scalar: string}, elementRelationship: atomic}}}
     - {name: tags, type: {list: {elementType: {scalar: string}, elementRelationship: associative}}}
     - {name: plain, type: {list: {elementType: {scalar: string}, elementRelationship: atomic}}}
+    - {name: holes, type: {list: {elementType: {namedType: hole}, elementRelationship: associative, keys: [name, side]}}}
     - {name: teeth, type: {list: {elementType: {namedType: tooth}, elementRelationship: associative, keys: [name, angle]}}}
 - name: tooth
   map:
@@ -46,6 +48,11 @@ types:
     - {name: name, type: {scalar: string}}
     - {name: angle, type: {scalar: numeric}}
     - {name: note, type: {scalar: string}}
+- name: hole
+  map:
+    fields:
+    - {name: name, type: {scalar: string}}
+    - {name: side, type: {scalar: string}, default: left}
 - name: status
   map:
     fields:
@@ -68,6 +75,13 @@ type gearSpec struct {
 	Tags   []string          `json:"tags,omitempty"`
 	Plain  []string          `json:"plain,omitempty"`
 	Teeth  []tooth           `json:"teeth,omitempty"`
+	Holes  []hole            `json:"holes,omitempty"`
+}
+
+// hole has a key with a default.
+type hole struct {
+	Name string `json:"name"`
+	Side string `json:"side,omitempty"`
 }
 
 type tooth struct {
@@ -148,6 +162,17 @@ func randomGear(r *rand.Rand) map[string]any {
 		}
 		return out
 	})
+	if r.IntN(6) == 0 {
+		maybe(spec, "holes", func() any {
+			out := []any{}
+			for _, i := range r.Perm(3)[:r.IntN(3)] {
+				one := map[string]any{"name": string(rune('a' + i))}
+				maybe(one, "side", func() any { return []string{"left", "right"}[r.IntN(2)] })
+				out = append(out, one)
+			}
+			return out
+		})
+	}
 	gear := map[string]any{"apiVersion": "example.com/v1", "kind": "Gear"}
 	maybe(gear, "spec", func() any { return spec })
 	maybe(gear, "status", func() any { return map[string]any{"turns": int64(r.IntN(3))} })
@@ -292,17 +317,21 @@ func TestCompareTypedFindsTheChangesOfTheJSON(t *testing.T) {
 	}
 }
 
-// TestCompareLeavesToTheLibraryWhatItIsNotCertainOf: a value of another type, a list with
-// two elements of one name, a key without a value, a text that is escaped in JSON.
-func TestCompareLeavesToTheLibraryWhatItIsNotCertainOf(t *testing.T) {
-	t.Parallel()
-	l := newLibrary(t)
-	for _, text := range []string{
+// uncertain are objects with a value of another type, a list with two elements of one name, a key
+// without a value, a text that is escaped in JSON.
+func uncertain() []string {
+	return []string{
 		`{"spec": {"size": "1"}}`, `{"spec": {"open": 1}}`, `{"spec": {"colour": {}}}`, `{"spec": {"colour": []}}`, `{"spec": "a"}`, `{"spec": {"size": 1.5}}`,
 		`{"spec": {"tags": ["a", "a"]}}`, `{"spec": {"tags": [1]}}`, `{"spec": {"tags": ["\""]}}`, `{"spec": {"plain": [1]}}`, `{"spec": {"fixed": {"a": 1}}}`,
 		`{"spec": {"teeth": [{"name": "a", "angle": 1}, {"name": "a", "angle": 1}]}}`, `{"spec": {"teeth": [{"name": "a"}]}}`,
 		`{"spec": {"teeth": ["a"]}}`, `{"spec": {"labels": {"\"": "a"}}}`, `{"spec": {"unknown": 1}}`,
-	} {
+	}
+}
+
+func TestCompareLeavesToTheLibraryWhatItIsNotCertainOf(t *testing.T) {
+	t.Parallel()
+	l := newLibrary(t)
+	for _, text := range uncertain() {
 		raw, ok := wire.Canonicalize([]byte(text))
 		if !ok {
 			t.Fatalf("cannot canonicalize %s", text)
@@ -316,144 +345,82 @@ func TestCompareLeavesToTheLibraryWhatItIsNotCertainOf(t *testing.T) {
 	}
 }
 
-func TestMergeIsThatOfTheLibrary(t *testing.T) {
+// TestConfigurationsAreMergedAsByTheLibrary compares the fields that random configurations set,
+// and the objects that they are merged into.
+func TestConfigurationsAreMergedAsByTheLibrary(t *testing.T) {
 	t.Parallel()
 	l := newLibrary(t)
-	merged := 0
 	for seed := range uint64(1000) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		object, configuration := randomGear(r), randomGear(r)
-		before := encoded(t, object)
+		set, ok := SetOf(l.own, asTexts(t, configuration))
+		if !ok {
+			t.Fatalf("seed %d: no set of %s", seed, encoded(t, configuration))
+		}
+		wanted, err := l.typed(t, configuration).ToFieldSet()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := set.Text(), textOf(t, wanted); got != want {
+			t.Fatalf("seed %d: set of %s\n got %s\nwant %s", seed, encoded(t, configuration), got, want)
+		}
+		if !set.Contains(set) {
+			t.Fatalf("seed %d: %s does not contain itself", seed, set.Text())
+		}
 		want, err := l.typed(t, object).Merge(l.typed(t, configuration))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, live := range map[string]map[string]any{"decoded": object, "raw": inRaw(t, object)} {
-			got, ok := Merge(l.own, live, configuration)
-			if !ok {
-				continue
-			}
-			merged++
-			for field, v := range got {
-				got[field] = wire.DecodeValue(v)
-			}
-			if diff := cmp.Diff(want.AsValue().Unstructured(), any(got)); diff != "" {
-				t.Fatalf("seed %d, %s: %s with %s (-library +ours):\n%s", seed, name, before, encoded(t, configuration), diff)
-			}
-		}
-		if got := encoded(t, object); string(got) != string(before) {
-			t.Fatalf("seed %d: the object was changed from %s to %s", seed, before, got)
-		}
-	}
-	if merged < 200 {
-		t.Errorf("%d of 2000 configurations were merged", merged)
-	}
-}
-
-func TestCreationOwnsWhatAComparisonWithNothingAdds(t *testing.T) {
-	t.Parallel()
-	l := newLibrary(t)
-	resets, ok := ReadText(`{"f:status":{}}`)
-	if !ok {
-		t.Fatal("the resets are not read")
-	}
-	c := NewCreation(l.own, reflect.TypeFor[gear](), resets)
-	if c == nil {
-		t.Fatal("the Go type is not supported")
-	}
-	owned := 0
-	for seed := range uint64(1000) {
-		g := asGear(t, randomGear(rand.New(rand.NewPCG(seed, 6))))
-		if seed == 0 {
-			g = &gear{TypeMeta: g.TypeMeta}
-		}
-		if fresh := reflect.DeepEqual(*g, gear{TypeMeta: g.TypeMeta}); fresh != c.Fresh(reflect.ValueOf(g).UnsafePointer()) {
-			t.Fatalf("seed %d: whether %s is fresh: want %v", seed, encoded(t, g), fresh)
-		}
-		got, ok := c.Of(reflect.ValueOf(g).UnsafePointer())
+		got, ok := Merge(l.own, asTexts(t, object), asTexts(t, configuration))
 		if !ok {
-			continue
+			t.Fatalf("seed %d: %s is not merged with %s", seed, encoded(t, object), encoded(t, configuration))
 		}
-		owned++
-		tree, ok := CompareTyped(l.own, reflect.ValueOf(&gear{TypeMeta: g.TypeMeta}).Elem(), reflect.ValueOf(g).Elem())
+		for field, v := range got {
+			got[field] = wire.DecodeValue(v)
+		}
+		if diff := cmp.Diff(want.AsValue().Unstructured(), any(got)); diff != "" {
+			t.Fatalf("seed %d: %s with %s (-library +ours):\n%s", seed, encoded(t, object), encoded(t, configuration), diff)
+		}
+	}
+}
+
+// TestConfigurationsThatAreNotCertainAreLeftToTheLibrary: those of [Compare], and a null among
+// elements; so are objects of another type.
+func TestConfigurationsThatAreNotCertainAreLeftToTheLibrary(t *testing.T) {
+	t.Parallel()
+	l := newLibrary(t)
+	for _, text := range append(uncertain(), `{"spec": {"tags": [null]}}`, `{"spec": {"plain": [null]}}`, `{"spec": {"teeth": [null]}}`) {
+		raw, ok := wire.Canonicalize([]byte(text))
 		if !ok {
-			t.Fatalf("seed %d: no comparison of %s", seed, encoded(t, g))
+			t.Fatalf("cannot canonicalize %s", text)
 		}
-		tree.Prune(resets)
-		if tree.Gains(); tree.Empty() != (got == nil) || got != nil && got.GetRawString() != tree.Text() {
-			t.Fatalf("seed %d: %s owns %v, want %s", seed, encoded(t, g), got, tree.Text())
-		}
-	}
-	if owned < 800 {
-		t.Errorf("of %d of 1000 creations the fields were found in one pass", owned)
-	}
-	if NewCreation(l.own, reflect.TypeFor[gearSpec](), None()) != nil || NewCreation(nil, reflect.TypeFor[gear](), None()) != nil {
-		t.Error("a type without TypeMeta, or without a schema, is supported")
-	}
-}
-
-// TestShapesOfPairsDecideWhatChanges: two changes of one shape add, modify and remove the
-// same fields, and their shapes differ if they do not.
-func TestShapesOfPairsDecideWhatChanges(t *testing.T) {
-	t.Parallel()
-	l := newLibrary(t)
-	known, first, again := map[string]marks{}, map[string]string{}, 0
-	for seed := range uint64(4000) {
-		r := rand.New(rand.NewPCG(seed, 7))
-		before, after := randomGear(r), randomGear(r)
-		if seed%2 == 0 { // one field, so that shapes occur again
-			before = map[string]any{"spec": map[string]any{"size": int64(r.IntN(3)), "tags": []any{string(rune('a' + r.IntN(3)))}}}
-			after = map[string]any{"spec": map[string]any{"size": int64(r.IntN(3)), "teeth": []any{map[string]any{"name": "a", "angle": int64(r.IntN(2))}}}}
-		}
-		want := l.marks(t, before, after)
-		for _, pair := range [][2]map[string]any{{before, after}, {inRaw(t, before), inRaw(t, after)}} {
-			s := NewShape()
-			if !s.AddPair(l.own, pair[0], pair[1]) {
-				continue
-			}
-			shape := string(s.Bytes())
-			text := fmt.Sprintf("%s to %s", encoded(t, before), encoded(t, after))
-			if was, ok := known[shape]; ok && was != want {
-				t.Fatalf("of one shape are\n%s: %s\n%s: %s", first[shape], was, text, want)
-			} else if ok && first[shape] != text {
-				again++
-			}
-			known[shape], first[shape] = want, text
+		object := asTexts(t, wire.DecodeValue(raw).(map[string]any))
+		if set, ok := SetOf(l.own, object); ok {
+			t.Errorf("%s sets %s", text, set.Text())
 		}
 	}
-	if again < 200 {
-		t.Errorf("%d changes had the shape of another one, want most of the small ones", again)
-	}
-}
-
-func TestShapesDifferByFlagsTextsAndValues(t *testing.T) {
-	t.Parallel()
-	l := newLibrary(t)
-	seen := map[string]int{}
-	for i, add := range []func(*Shape){
-		func(*Shape) {},
-		func(s *Shape) { s.AddFlag(true) },
-		func(s *Shape) { s.AddFlag(false) },
-		func(s *Shape) { s.AddText("a") },
-		func(s *Shape) { s.AddText("b") },
-		func(s *Shape) { s.AddText("a"); s.AddText("b") },
-		func(s *Shape) { s.AddText("ab") },
-		func(s *Shape) { s.AddValue(l.own, map[string]any{"kind": "a"}) },
-		func(s *Shape) { s.AddValue(l.own, map[string]any{"apiVersion": "a"}) },
-		func(s *Shape) { s.AddValue(l.own, map[string]any{"spec": map[string]any{"tags": []any{"a"}}}) },
-		func(s *Shape) { s.AddValue(l.own, map[string]any{"spec": map[string]any{"tags": []any{"b"}}}) },
-		func(s *Shape) { s.AddValue(l.own, map[string]any{"spec": map[string]any{"tags": []any{}}}) },
+	configuration := asTexts(t, map[string]any{"spec": map[string]any{"size": int64(1), "tags": []any{"a"}, "fixed": map[string]any{"a": "b"}}})
+	for _, text := range []string{
+		`{"size": "1"}`, `{"size": {}}`, `{"tags": ["b", "b"]}`, `{"tags": [{}]}`, `{"tags": "b"}`, `{"fixed": {"a": 1}}`, `{"fixed": []}`, `{"unknown": 1}`,
 	} {
-		s := NewShape()
-		add(s)
-		if other, ok := seen[string(s.Bytes())]; ok {
-			t.Errorf("shapes %d and %d are equal", other, i)
+		if got, ok := Merge(l.own, map[string]any{"spec": wire.RawValue(strings.ReplaceAll(text, " ", ""))}, configuration); ok {
+			t.Errorf("%s is merged: %v", text, got)
 		}
-		seen[string(s.Bytes())] = i
 	}
-	if NewShape().AddValue(l.own, map[string]any{"unknown": "a"}) {
-		t.Error("a field that the schema does not have has a shape")
+}
+
+// asTexts returns an object whose members are text.
+func asTexts(t *testing.T, object map[string]any) map[string]any {
+	t.Helper()
+	out := map[string]any{}
+	for name, v := range object {
+		text, ok := wire.EncodeValue(v)
+		if !ok {
+			t.Fatalf("cannot encode %v", v)
+		}
+		out[name] = text
 	}
+	return out
 }
 
 func TestSetsFitATypeUnlessTheyGoIntoAtomicValues(t *testing.T) {

@@ -3,104 +3,195 @@
 
 package fields
 
-import (
-	"maps"
-	"slices"
+import "github.com/steer-dev/steer/apiserver/internal/wire"
 
-	"github.com/steer-dev/steer/apiserver/internal/wire"
-)
-
-// Merge returns an object with the fields of a configuration set, sharing the unchanged
-// parts. false means that the configuration does more than setting fields.
+// Merge returns an object, whose members are text, with the fields of a configuration set,
+// whose members are text as well and which [SetOf] accepts. false means that it is left to the
+// library, for example because a value of the object is not of its type.
 //
-//steer:fast outcomes
+//steer:fast comparison
 func Merge(n *Type, object, configuration map[string]any) (map[string]any, bool) {
-	if n == nil || !n.object || n.wholeObject || object == nil || len(configuration) == 0 {
-		return nil, false
+	out := make(map[string]any, len(object)+len(configuration))
+	for name, value := range object {
+		out[name] = value
 	}
-	out := maps.Clone(object)
 	for name, value := range configuration {
-		field := n.field(name)
-		if field == nil {
+		wished, ok := value.(wire.RawValue)
+		if !ok {
 			return nil, false
 		}
 		current, has := object[name]
-		if has && typeOf(current) == null {
-			return nil, false
-		}
-		configured, isObject := value.(map[string]any)
-		raw, isRaw := current.(wire.RawValue)
-		switch {
-		case !isObject || field.wholeObject:
-			if !replaces(field, has, current, value) {
-				return nil, false
-			}
-		case !field.object || len(configured) == 0:
-			return nil, false
-		case isRaw:
-			m := wire.NewRawMerge(raw)
-			if !mergeObject(m, field, configured) {
-				return nil, false
-			}
-			value = m.Value()
-		default:
-			child, isObject := current.(map[string]any)
-			if has && !isObject {
-				return nil, false
-			}
-			if !has {
-				child = map[string]any{}
-			}
-			merged, ok := Merge(field, child, configured)
-			if !ok {
-				return nil, false
-			}
-			value = merged
-		}
-		if !has || !wire.Equal(current, value) {
+		if !has {
 			out[name] = value
+			continue
 		}
+		live, ok := current.(wire.RawValue)
+		if !ok {
+			return nil, false
+		}
+		if live == wished {
+			continue
+		}
+		merged, ok := n.Field(name).merge(make([]byte, 0, len(live)+len(wished)), live, wished)
+		if !ok {
+			return nil, false
+		}
+		out[name] = wire.RawValue(merged)
 	}
 	return out, true
 }
 
-// replaces reports whether an atomic value may replace the current one, or be added if
-// there is none.
-func replaces(n *Type, has bool, current, value any) bool {
+// merge appends a value with those of a configuration set.
+func (n *Type) merge(out []byte, live, wished wire.RawValue) ([]byte, bool) {
 	if n == nil {
-		return false
+		return out, false
 	}
-	switch v := value.(type) {
-	case map[string]any:
-		if !n.wholeObject || len(v) == 0 {
-			return false
+	form, wishedForm := typeOfRaw(live), typeOfRaw(wished)
+	switch {
+	case live == wished:
+		return append(out, live...), true
+	case form == null:
+		return append(out, wished...), n.sole() != otherType
+	case wishedForm == null:
+		// A null is no reason to remove members or elements.
+		keeps := form == objectForm && !n.wholeObject && live != "{}" || form == listForm && !n.wholeList && live != "[]"
+		if keeps {
+			wished = live
 		}
-	case []any:
-	default:
-		return n.holds(value) && (!has || n.holds(current))
+		return append(out, wished...), n.sole() == form
+	case form != wishedForm:
+		return out, false
 	}
-	return n.fits(value) && (!has || n.fits(current))
+	switch form {
+	case scalarForm:
+		return append(out, wished...), n.holdsRaw(live)
+	case objectForm:
+		switch {
+		case !n.object:
+			return out, false
+		case n.wholeObject:
+			return append(out, wished...), n.fitsRaw(live)
+		}
+		return n.mergeObjects(out, live, wished)
+	case listForm:
+		switch {
+		case !n.list:
+			return out, false
+		case n.wholeList:
+			return append(out, wished...), n.fitsRaw(live)
+		}
+		return n.mergeLists(out, live, wished)
+	}
+	return out, false
 }
 
-// mergeObject is [Merge] for the current value of the reader.
-func mergeObject(m *wire.RawMerge, n *Type, configuration map[string]any) bool {
-	if n == nil || !n.object || n.wholeObject || len(configuration) == 0 || m.Doc.Kind() != '{' {
-		return false
-	}
-	missing := func(begin int, name string) bool {
-		field, value := n.field(name), configuration[name]
-		if inner, isObject := value.(map[string]any); isObject && field != nil && !field.wholeObject {
-			merged, ok := Merge(field, map[string]any{}, inner)
-			return ok && m.Put(begin, name, merged)
+func (n *Type) mergeObjects(out []byte, live, wished wire.RawValue) ([]byte, bool) {
+	out = append(out, '{')
+	begin := len(out)
+	ok := wire.EachMember(live, wished, func(name string, a, b wire.RawValue) bool {
+		field := n.Field(name)
+		if field == nil {
+			return false
 		}
-		return replaces(field, false, nil, value) && m.Put(begin, name, value)
-	}
-	return m.Object(slices.Sorted(maps.Keys(configuration)), missing, func(begin int, name string) bool {
-		field, value := n.field(name), configuration[name]
-		if inner, isObject := value.(map[string]any); isObject && field != nil && !field.wholeObject {
-			m.Begin(begin, name)
-			return mergeObject(m, field, inner)
+		out = wire.AppendName(out, begin, name)
+		switch {
+		case a == "":
+			out = append(out, b...)
+		case b == "":
+			out = append(out, a...)
+		default:
+			var ok bool
+			out, ok = field.merge(out, a, b)
+			return ok
 		}
-		return replaces(field, true, m.Doc.Take(), value) && m.Put(begin, name, value)
+		return true
 	})
+	return append(out, '}'), ok
+}
+
+// mergeLists merges associative lists. Elements of both take the order of the configuration;
+// those that only the object has stay where they are, between the others.
+func (n *Type) mergeLists(out []byte, live, wished wire.RawValue) ([]byte, bool) {
+	a, ok := n.elements(live)
+	if !ok {
+		return out, false
+	}
+	b, ok := n.elements(wished)
+	if !ok {
+		return out, false
+	}
+	inB, ok := partners(a, b)
+	if !ok {
+		return out, false
+	}
+	inA, ok := partners(b, a)
+	if !ok {
+		return out, false
+	}
+	out = append(out, '[')
+	begin := len(out)
+	put := func(i, j int) {
+		if len(out) > begin {
+			out = append(out, ',')
+		}
+		switch {
+		case j < 0:
+			out = append(out, textIn(a[i])...)
+		case i < 0:
+			out = append(out, textIn(b[j])...)
+		default:
+			var fits bool
+			out, fits = n.items.merge(out, textIn(a[i]), textIn(b[j]))
+			ok = ok && fits
+		}
+	}
+	shared := 0 // the next element of the configuration that the object has, too
+	for i, j := 0, 0; i < len(a) || j < len(b); {
+		for shared < len(b) && (shared < j || inA[shared] < 0) {
+			shared++
+		}
+		switch {
+		case i < len(a) && inB[i] < 0:
+			put(i, -1)
+			i++
+		case i < len(a) && j < len(b) && inB[i] == j:
+			put(i, j)
+			i, j = i+1, j+1
+		case i < len(a) && (j == len(b) || shared < len(b) && shared != inB[i]):
+			i++ // it comes later, or came already
+		default:
+			if i < len(a) && inB[i] < j {
+				i++
+			}
+			put(inA[j], j)
+			j++
+		}
+	}
+	return append(out, ']'), ok
+}
+
+// textIn is the text of an element.
+func textIn(e element) wire.RawValue {
+	value, _ := e.value.(wire.RawValue)
+	return value
+}
+
+// partners returns where the elements of a list are in another one, -1 for nowhere; false if
+// two elements of the other one have one label.
+func partners(list, other []element) ([]int, bool) {
+	at := make(map[string]int, len(other))
+	for i := range other {
+		if _, twice := at[other[i].label]; twice {
+			return nil, false
+		}
+		at[other[i].label] = i
+	}
+	out := make([]int, len(list))
+	for i := range list {
+		var ok bool
+		if out[i], ok = at[list[i].label]; !ok {
+			out[i] = -1
+		}
+	}
+	return out, true
 }

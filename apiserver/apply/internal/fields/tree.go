@@ -53,6 +53,16 @@ func (t *Tree) grow(parent, last int32, label string) int32 {
 // Empty reports whether a tree has no fields.
 func (t *Tree) Empty() bool { return t.branches[0].child == 0 }
 
+// Top reports whether a set has a field of the object or a part of it; whole: the field itself.
+func (t *Tree) Top(name string) (has, whole bool) {
+	for i := t.branches[0].child; i != 0; i = t.branches[i].next {
+		if t.branches[i].label == "f:"+name {
+			return true, t.branches[i].mark == owned
+		}
+	}
+	return false, false
+}
+
 // Subtract removes the fields of a set that are marked in another tree, and reports
 // whether there were any.
 func (t *Tree) Subtract(other *Tree) (changed, ok bool) { return t.subtractAt(0, other, 0) }
@@ -220,7 +230,7 @@ func (t *Tree) fits(at int32, n *Type) bool {
 		if n.object {
 			next = n.rest
 			if label := t.branches[i].label; label[0] == 'f' {
-				next = n.field(label[2:])
+				next = n.Field(label[2:])
 			}
 		}
 		if !t.fits(i, next) {

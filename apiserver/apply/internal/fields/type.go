@@ -2,13 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package fields computes which fields of an object a write adds, changes and removes,
-// and keeps sets of fields in the encoding of metadata.managedFields. Updates and
-// applies use it to avoid the merge library: it walks no schema twice and parses
-// nothing that does not differ.
+// merges configurations into objects, and keeps sets of fields in the encoding of
+// metadata.managedFields. Updates and applies use it to avoid the merge library: it works on
+// canonical text and parses little that does not differ.
 //
 // A [Type] defines which maps and lists are atomic and which have fields of their own.
-// A [Tree] is a set of fields, or the changes of a write. A [Shape] is everything about
-// a change that ownership depends on.
+// A [Tree] is a set of fields, or the changes of a write. [SetOf], [Merge] and [Drop] are what
+// an apply does to an object: the fields that its configuration sets, their values, and the end
+// of those that it no longer sets.
 //
 // All functions may return false, and do so whenever the merge library could come to
 // another result: the caller then uses the library.
@@ -19,6 +20,7 @@ import (
 
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 
+	"github.com/steer-dev/steer/apiserver/internal/typed"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
@@ -31,7 +33,7 @@ type Type struct {
 	// associative lists have elements with owners of their own, identified by keys, in
 	// order, or else by their values.
 	associative bool
-	keys        []string
+	keys        []key
 	fields      map[string]*Type
 	rest, items *Type
 }
@@ -79,22 +81,67 @@ func compile(s *schema.Schema, ref schema.TypeRef, known map[string]*Type) *Type
 	if l := atom.List; l != nil {
 		n.list, n.wholeList = true, l.ElementRelationship == schema.Atomic
 		n.associative = l.ElementRelationship == schema.Associative
-		n.keys = slices.Sorted(slices.Values(l.Keys))
 		n.items = compile(s, l.ElementType, known)
+		for _, name := range slices.Sorted(slices.Values(l.Keys)) {
+			n.keys = append(n.keys, key{name: name, otherwise: defaultOf(s, l.ElementType, name)})
+		}
 	}
 	return n
 }
 
-// field returns the type of a field; nil if there is none.
-func (n *Type) field(name string) *Type {
+// defaultOf returns the default of a key of an element, as labels have it; "" if there is none
+// that is certain.
+func defaultOf(s *schema.Schema, element schema.TypeRef, name string) string {
+	atom, ok := s.Resolve(element)
+	if !ok || atom.Map == nil {
+		return ""
+	}
+	field, _ := atom.Map.FindField(name)
+	if text, ok := field.Default.(string); ok && typed.PlainText(text) {
+		return quote + text + quote
+	}
+	return ""
+}
+
+// Field returns the type of a field; nil if there is none.
+func (n *Type) Field(name string) *Type {
 	if f, ok := n.fields[name]; ok {
 		return f
 	}
 	return n.rest
 }
 
-// holds reports whether a scalar is of the type.
-func (n *Type) holds(value any) bool {
+// Objects reports whether values may be objects, and whether these are atomic.
+func (n *Type) Objects() (may, atomic bool) { return n.object, n.wholeObject }
+
+// Lists reports whether values may be lists, whether these are atomic, and whether elements
+// have owners of their own.
+func (n *Type) Lists() (may, atomic, associative bool) { return n.list, n.wholeList, n.associative }
+
+// Keys are the names of the keys of elements, in order.
+func (n *Type) Keys() []string {
+	out := make([]string, len(n.keys))
+	for i := range n.keys {
+		out[i] = n.keys[i].name
+	}
+	return out
+}
+
+// Items is the type of elements, Rest that of members that the type does not declare; nil if
+// it has none.
+func (n *Type) Items() *Type { return n.items }
+
+// Rest is explained at Items.
+func (n *Type) Rest() *Type { return n.rest }
+
+// Declares reports whether the type has fields of its own.
+func (n *Type) Declares() bool { return len(n.fields) > 0 }
+
+// Nullable reports whether null is one JSON type with all other values.
+func (n *Type) Nullable() bool { return n.sole() != otherType }
+
+// Holds reports whether a scalar is of the type.
+func (n *Type) Holds(value any) bool {
 	switch value := value.(type) {
 	case string:
 		return n.scalar == schema.String || n.scalar == schema.Untyped
@@ -122,7 +169,7 @@ func (n *Type) fits(value any) bool {
 			return false
 		}
 		for name, member := range v {
-			if !n.field(name).fits(member) {
+			if !n.Field(name).fits(member) {
 				return false
 			}
 		}
@@ -138,7 +185,7 @@ func (n *Type) fits(value any) bool {
 		}
 		return true
 	}
-	return n.holds(value)
+	return n.Holds(value)
 }
 
 // sole returns the JSON type of all values of a type other than null; otherType if

@@ -41,7 +41,7 @@ func (t *Tree) compareTyped(n *Type, at int32, a, b reflect.Value) bool {
 			continue
 		}
 		last = t.growField(at, last, field.JsonName)
-		next := n.field(field.JsonName)
+		next := n.Field(field.JsonName)
 		if inA && inB {
 			structA, ok := structOf(valueA)
 			structB, alsoOK := structOf(valueB)

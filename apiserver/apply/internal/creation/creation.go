@@ -1,7 +1,9 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package fields
+// Package creation computes which fields of a new object of a Go type its creator owns, in one
+// pass over the memory of the object.
+package creation
 
 import (
 	"reflect"
@@ -14,12 +16,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/steer-dev/steer/apiserver/apply/internal/fields"
 	"github.com/steer-dev/steer/apiserver/internal/typed"
 )
 
 // Creation computes the managedFields set of new objects of a Go type in one pass over
-// the object: the result of [CompareTyped] with an empty object, without the fields
-// that the endpoint resets, after [Tree.Gains]. It is safe for concurrent use.
+// the object: the result of [fields.CompareTyped] with an empty object, without the fields
+// that the endpoint resets, after [fields.Tree.Gains]. It is safe for concurrent use.
 type Creation struct {
 	Type reflect.Type
 	root *plan
@@ -27,11 +30,14 @@ type Creation struct {
 	texts sync.Pool
 }
 
-// NewCreation compiles a Go type, which must be a struct; nil if only [CompareTyped]
+// New compiles a Go type, which must be a struct; nil if only [fields.CompareTyped]
 // supports it. resets are the fields that no manager owns.
-func NewCreation(n *Type, t reflect.Type, resets *Tree) *Creation {
-	if n == nil || !n.object || n.wholeObject || t.Kind() != reflect.Struct ||
+func New(n *fields.Type, t reflect.Type, resets *fields.Tree) *Creation {
+	if n == nil || t.Kind() != reflect.Struct ||
 		t.NumField() == 0 || t.Field(0).Type != reflect.TypeFor[metav1.TypeMeta]() {
+		return nil
+	}
+	if objects, atomic := n.Objects(); !objects || atomic {
 		return nil
 	}
 	root := (&planner{known: map[planKey]*plan{}}).root(n, t, resets)
@@ -48,7 +54,7 @@ func (c *Creation) Fresh(v unsafe.Pointer) bool {
 }
 
 // Of returns the set of an object of the type, which v points to; nil if no manager
-// owns any of its fields. false means that [CompareTyped] must be used.
+// owns any of its fields. false means that [fields.CompareTyped] must be used.
 //
 //steer:fast creation
 func (c *Creation) Of(v unsafe.Pointer) (*metav1.FieldsV1, bool) {

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package fields
+package creation
 
 import (
 	"cmp"
@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
+	"github.com/steer-dev/steer/apiserver/apply/internal/fields"
 	"github.com/steer-dev/steer/apiserver/internal/typed"
 )
 
@@ -72,12 +73,12 @@ const nameless = `"v:`
 type planner struct{ known map[planKey]*plan }
 
 type planKey struct {
-	n *Type
+	n *fields.Type
 	t reflect.Type
 }
 
 // root compiles the plan of an object; nil if not even its fields are known.
-func (c *planner) root(n *Type, t reflect.Type, resets *Tree) *plan {
+func (c *planner) root(n *fields.Type, t reflect.Type, resets *fields.Tree) *plan {
 	p := &plan{kind: planStruct, size: t.Size(), object: true}
 	if !c.addFields(p, n, t) {
 		return nil
@@ -89,19 +90,17 @@ func (c *planner) root(n *Type, t reflect.Type, resets *Tree) *plan {
 		case "apiVersion", "kind":
 			continue
 		case "metadata":
-			meta, ok := reflect.TypeFor[metav1.ObjectMeta](), n.field(name) != nil
-			if f.plan.kind != planStruct || f.plan.whole || !ok || f.plan != c.known[planKey{n.field(name), meta}] {
+			meta, ok := reflect.TypeFor[metav1.ObjectMeta](), n.Field(name) != nil
+			if f.plan.kind != planStruct || f.plan.whole || !ok || f.plan != c.known[planKey{n.Field(name), meta}] {
 				return nil
 			}
 			f.plan = ownMetadata(f.plan)
 		}
-		for i := resets.branches[0].child; i != 0; i = resets.branches[i].next {
-			if b := &resets.branches[i]; b.label == "f:"+name {
-				if b.mark != owned {
-					return nil
-				}
-				f.unowned = true
+		if has, whole := resets.Top(name); has {
+			if !whole {
+				return nil
 			}
+			f.unowned = true
 		}
 		kept = append(kept, f)
 	}
@@ -129,7 +128,7 @@ func ownMetadata(p *plan) *plan {
 	return &out
 }
 
-func (c *planner) plan(n *Type, t reflect.Type) *plan {
+func (c *planner) plan(n *fields.Type, t reflect.Type) *plan {
 	if p := c.known[planKey{n, t}]; p != nil {
 		return p
 	}
@@ -138,25 +137,26 @@ func (c *planner) plan(n *Type, t reflect.Type) *plan {
 	if n == nil {
 		return p
 	}
-	p.nullable, p.object = n.sole() != otherType, n.object
+	p.nullable = n.Nullable()
+	p.object, _ = n.Objects()
 	p.kind = c.kindOf(p, n, t)
 	return p
 }
 
 // kindOf returns the kind of a type, and completes its plan.
-func (c *planner) kindOf(p *plan, n *Type, t reflect.Type) planKind {
+func (c *planner) kindOf(p *plan, n *fields.Type, t reflect.Type) planKind {
 	switch t {
 	case reflect.TypeFor[metav1.Time]():
-		p.holds = n.holds("")
+		p.holds = n.Holds("")
 		return planTime
 	case reflect.TypeFor[metav1.MicroTime]():
-		p.holds = n.holds("")
+		p.holds = n.Holds("")
 		return planMicroTime
 	case reflect.TypeFor[resource.Quantity]():
-		p.holds = n.holds("")
+		p.holds = n.Holds("")
 		return planQuantity
 	case reflect.TypeFor[intstr.IntOrString]():
-		p.holds, p.holdsText = n.holds(int64(0)), n.holds("")
+		p.holds, p.holdsText = n.Holds(int64(0)), n.Holds("")
 		return planIntOrString
 	}
 	if value.TypeReflectEntryOf(t).CanConvertToUnstructured() && t.Kind() != reflect.Pointer {
@@ -164,13 +164,13 @@ func (c *planner) kindOf(p *plan, n *Type, t reflect.Type) planKind {
 	}
 	switch t.Kind() {
 	case reflect.String:
-		p.holds = n.holds("")
+		p.holds = n.Holds("")
 		return planText
 	case reflect.Bool:
-		p.holds = n.holds(false)
+		p.holds = n.Holds(false)
 		return planBool
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		p.holds = n.holds(int64(0))
+		p.holds = n.Holds(int64(0))
 		return planInt
 	case reflect.Pointer:
 		p.of = c.plan(n, t.Elem())
@@ -180,43 +180,46 @@ func (c *planner) kindOf(p *plan, n *Type, t reflect.Type) planKind {
 	case reflect.Map:
 		return mapping(p, n, t)
 	case reflect.Struct:
-		p.whole = n.wholeObject
-		if n.object && c.addFields(p, n, t) {
+		var objects bool
+		objects, p.whole = n.Objects()
+		if objects && c.addFields(p, n, t) {
 			return planStruct
 		}
 	}
 	return planUnknown
 }
 
-func (c *planner) list(p *plan, n *Type, t reflect.Type) planKind {
+func (c *planner) list(p *plan, n *fields.Type, t reflect.Type) planKind {
 	if t.Elem().Kind() == reflect.Uint8 {
-		p.holds = n.holds("")
+		p.holds = n.Holds("")
 		return planBytes
 	}
-	if !n.list || n.items == nil {
+	lists, whole, associative := n.Lists()
+	if !lists || n.Items() == nil {
 		return planUnknown
 	}
-	p.whole, p.associative = n.wholeList, n.associative
-	p.of = c.plan(n.items, t.Elem())
+	p.whole, p.associative = whole, associative
+	p.of = c.plan(n.Items(), t.Elem())
 	if p.whole || !p.associative {
 		return planList
 	}
-	if len(n.keys) == 0 {
+	keys := n.Keys()
+	if len(keys) == 0 {
 		p.keys = []planField{{label: nameless, plan: p.of}}
 		if p.of.kind != planText && p.of.kind != planInt {
 			return planUnknown
 		}
 		return planList
 	}
-	if t.Elem().Kind() != reflect.Struct || len(n.keys) > maxKeys {
+	if t.Elem().Kind() != reflect.Struct || len(keys) > fields.MaxKeys {
 		return planUnknown
 	}
 	// The fields of a recursive struct are not compiled yet.
 	element := &plan{}
-	if !c.addFields(element, n.items, t.Elem()) {
+	if !c.addFields(element, n.Items(), t.Elem()) {
 		return planUnknown
 	}
-	for i, name := range n.keys {
+	for i, name := range keys {
 		before := `,`
 		if i == 0 {
 			before = `"k:{`
@@ -228,31 +231,32 @@ func (c *planner) list(p *plan, n *Type, t reflect.Type) planKind {
 			}
 		}
 	}
-	if len(p.keys) != len(n.keys) {
+	if len(p.keys) != len(keys) {
 		return planUnknown
 	}
 	return planList
 }
 
-func mapping(p *plan, n *Type, t reflect.Type) planKind {
-	if t.Key().Kind() != reflect.String || !n.object || len(n.fields) > 0 || n.rest == nil {
+func mapping(p *plan, n *fields.Type, t reflect.Type) planKind {
+	objects, whole := n.Objects()
+	if t.Key().Kind() != reflect.String || !objects || n.Declares() || n.Rest() == nil {
 		return planUnknown
 	}
-	p.whole, p.holds = n.wholeObject, n.rest.holds("")
+	p.whole, p.holds = whole, n.Rest().Holds("")
 	switch {
 	case t.Elem().Kind() == reflect.String && !value.TypeReflectEntryOf(t.Elem()).CanConvertToUnstructured():
 		return planTexts
 	case t.Elem() == reflect.TypeFor[resource.Quantity]():
 		return planQuantities
 	case t.Elem() == reflect.TypeFor[[]byte]():
-		p.nullable = p.nullable && n.rest.sole() != otherType
+		p.nullable = p.nullable && n.Rest().Nullable()
 		return planOctets
 	}
 	return planUnknown
 }
 
 // addFields adds the fields of a struct that JSON shows.
-func (c *planner) addFields(p *plan, n *Type, t reflect.Type) bool {
+func (c *planner) addFields(p *plan, n *fields.Type, t reflect.Type) bool {
 	sample := reflect.New(t).Elem()
 	for _, field := range value.TypeReflectEntryOf(t).OrderedFields() {
 		v := field.GetFrom(sample)
@@ -261,7 +265,7 @@ func (c *planner) addFields(p *plan, n *Type, t reflect.Type) bool {
 		}
 		f := planField{
 			label: `"f:` + field.JsonName + `":`, offset: v.UnsafeAddr() - sample.UnsafeAddr(),
-			omits: field.CanOmit(v), plan: c.plan(n.field(field.JsonName), v.Type()),
+			omits: field.CanOmit(v), plan: c.plan(n.Field(field.JsonName), v.Type()),
 		}
 		if f.omits && !omitsEmpty(field, v) {
 			f.plan = &plan{size: v.Type().Size()}
