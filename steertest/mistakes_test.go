@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/steer-dev/steer"
 	"github.com/steer-dev/steer/cache"
@@ -16,6 +17,7 @@ import (
 	"github.com/steer-dev/steer/controller"
 	"github.com/steer-dev/steer/manager"
 	"github.com/steer-dev/steer/steertest"
+	"github.com/steer-dev/steer/webhook"
 )
 
 // careless makes one mistake, and makes nothing of the error that it gets.
@@ -98,5 +100,50 @@ func TestTheOperatorUnderTestIsConfiguredAsByItsMain(t *testing.T) {
 	env.Settled() // live reads are no mistakes of this operator
 	if len(reported) > 0 {
 		t.Errorf("reported: %v", reported)
+	}
+}
+
+// TestWebhooksThatDifferFromTheirConfigurationFailTheTestAtTheStart forgets the validator of
+// testdata/tenants.yaml, and serves a defaulter that it does not have.
+func TestWebhooksThatDifferFromTheirConfigurationFailTheTestAtTheStart(t *testing.T) {
+	t.Parallel()
+	operator := steer.Operator{Name: "forgets", Scheme: steer.Scheme{corev1.AddToScheme}, Setup: func(_ context.Context, m *manager.Manager) error {
+		return webhook.AddDefaulter(m, grows{})
+	}}
+	o := steertest.Options{Operator: operator, Webhooks: []string{"testdata/tenants.yaml"}, Role: steertest.Administrator}
+	got := fails(t, func(tb testing.TB) { steertest.New(tb, o) })
+	for _, want := range []string{
+		"/validate--v1-configmap is in ValidatingWebhookConfiguration tenants (webhook tenants.example.com), but nothing serves it: webhook.AddValidator",
+		"/mutate--v1-configmap is served, but no webhook configuration has it", "Options.Mistakes permits it",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing in\n%s", want, got)
+		}
+	}
+	o.Mistakes = true
+	steertest.New(t, o)
+}
+
+// grows is a defaulter that never comes to an end.
+type grows struct{}
+
+func (grows) Default(_ context.Context, cm *corev1.ConfigMap) error {
+	cm.Labels = map[string]string{"n": cm.Labels["n"] + "x"}
+	return nil
+}
+
+func TestADefaulterThatIsNotIdempotentFailsTheTest(t *testing.T) {
+	t.Parallel()
+	operator := steer.Operator{Name: "grows", Scheme: steer.Scheme{corev1.AddToScheme}, Setup: func(_ context.Context, m *manager.Manager) error {
+		return webhook.AddDefaulter(m, grows{})
+	}}
+	got := fails(t, func(tb testing.TB) {
+		env := steertest.New(tb, steertest.Options{Operator: operator, Webhooks: []string{"testdata/grows.yaml"}, Role: steertest.Administrator})
+		env.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}})
+	})
+	for _, want := range []string{"the defaulter of ConfigMap is not idempotent", "changes metadata.labels[n]", "Set a field only where it is empty"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing in\n%s", want, got)
+		}
 	}
 }

@@ -133,15 +133,18 @@ func (e *Env) managerOptions(n int) (manager.Options, error) {
 		if e.options.Mistakes {
 			return c
 		}
-		return interceptor.New(c, interceptor.Each(e.mistakes.intercept))
+		return interceptor.New(c, interceptor.Each(e.mistakes.Intercept))
 	}
 	o.OnError = func(err error) {
 		if onError != nil {
 			onError(err)
 		}
 		if !e.options.Mistakes {
-			e.mistakes.look(err)
+			e.mistakes.Look(err)
 		}
+	}
+	if !e.options.Mistakes {
+		o.Webhooks.NotIdempotent = e.mistakes.Look
 	}
 	return o, nil
 }

@@ -51,6 +51,7 @@ import (
 	"github.com/steer-dev/steer/controlplane/workloads"
 	"github.com/steer-dev/steer/internal/driven"
 	"github.com/steer-dev/steer/manager"
+	"github.com/steer-dev/steer/steertest/internal/mistakes"
 	"github.com/steer-dev/steer/steertest/internal/permissions"
 	"github.com/steer-dev/steer/storage"
 	"github.com/steer-dev/steer/trace"
@@ -160,7 +161,7 @@ type Env struct {
 	rights   permissions.Rights // that it used
 	faults   *faults
 	killer   *killer
-	mistakes *mistakes
+	mistakes *mistakes.Finder
 	webhooks webhooks
 	refusals *permissions.Refusals // nil where the operator is an administrator
 	roleFile string                // of its roles
@@ -195,7 +196,7 @@ func New(t testing.TB, o Options) *Env {
 	e.waits, e.broken = context.WithCancelCause(ctx)
 	e.faults = newFaults(o.Faults)
 	e.killer = &killer{revision: e.revision}
-	e.mistakes = &mistakes{report: e.fail, scheme: o.Scheme, told: map[string]bool{}}
+	e.mistakes = mistakes.NewFinder(o.Scheme, e.fail)
 	if e.engine != nil {
 		e.prepareDriven()
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/steer-dev/steer/client/manifest"
 	"github.com/steer-dev/steer/controlplane/webhookclient"
 	"github.com/steer-dev/steer/manager"
+	"github.com/steer-dev/steer/steertest/internal/mistakes"
 	"github.com/steer-dev/steer/webhook"
 )
 
@@ -30,6 +31,8 @@ type webhooks struct {
 	// say.
 	namespace string
 	names     []string
+	// configured are the configurations and definitions, if the test has any of the former.
+	configured []*unstructured.Unstructured
 }
 
 // resolve is the Resolve of webhookclient.Options.
@@ -108,6 +111,11 @@ func (e *Env) installWebhooks() {
 	if err != nil {
 		e.Fatalf("steertest: %v", err)
 	}
+	if len(configurations) > 0 {
+		for _, o := range slices.Concat(definitions, configurations) {
+			e.webhooks.configured = append(e.webhooks.configured, o.Unstructured)
+		}
+	}
 	e.webhooks.read(append(definitions, configurations...))
 	if e.webhooks.overTLS {
 		e.createWebhookNamespace()
@@ -132,6 +140,9 @@ func (e *Env) createWebhookNamespace() {
 // until they are served, and their certificate is trusted.
 func (e *Env) serveWebhooks(m *manager.Manager) error {
 	e.webhooks.running.Store(m.Webhooks())
+	if err := mistakes.Webhooks(m.Webhooks(), e.webhooks.configured); err != nil && !e.options.Mistakes {
+		return err
+	}
 	if !e.webhooks.overTLS {
 		return nil
 	}

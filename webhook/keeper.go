@@ -8,6 +8,8 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"log/slog"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -62,10 +64,14 @@ type keeping struct {
 	targets func(ctx context.Context) ([]target, error)
 	// secret is what Read has returned last.
 	secret *unstructured.Unstructured
+	// compare is that of the server; differ notes what it has told.
+	compare func(...*unstructured.Unstructured) []string
+	differ  []string
+	log     *slog.Logger
 }
 
 func newKeeper(s *Server) *certificate.Keeper {
-	k := &keeping{Authority: s.opts.Authority, client: s.opts.Client, targets: s.targetsOf}
+	k := &keeping{Authority: s.opts.Authority, client: s.opts.Client, targets: s.targetsOf, compare: s.Compare, log: s.opts.Log}
 	k.keeper = certificate.NewKeeper(certificate.KeeperOptions{
 		Cluster: k, Server: "webhooks", Place: "the Secret " + k.Namespace + "/" + k.Secret, Log: s.opts.Log,
 		Names:  []string{"*." + k.Namespace + ".svc", "localhost", "127.0.0.1", "::1"},
@@ -156,8 +162,13 @@ func (k *keeping) Trust(ctx context.Context, bundle []byte) (complete bool) {
 	}
 	text := base64.StdEncoding.EncodeToString(bundle)
 	complete = err == nil
+	var configured []*unstructured.Unstructured
 	for _, t := range targets {
-		if err := t.inject(ctx, k.client, text); err != nil {
+		obj, err := t.inject(ctx, k.client, text)
+		if obj != nil {
+			configured = append(configured, obj)
+		}
+		if err != nil {
 			complete = false
 			if ctx.Err() != nil {
 				return false
@@ -170,7 +181,20 @@ func (k *keeping) Trust(ctx context.Context, bundle []byte) (complete bool) {
 		}
 		k.keeper.Told(t.String())
 	}
+	if complete && len(configured) > 0 { // before, their manifests are still to be applied
+		k.tellDifferences(k.compare(configured...))
+	}
 	return complete
+}
+
+// tellDifferences logs once what only the configurations or only the operator have.
+func (k *keeping) tellDifferences(now []string) {
+	for _, difference := range now {
+		if !slices.Contains(k.differ, difference) {
+			k.log.Error("The webhooks differ from their configurations", "difference", difference)
+		}
+	}
+	k.differ = now
 }
 
 func adviceFor(t target, err error) string {

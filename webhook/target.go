@@ -80,29 +80,29 @@ func (s *Server) leadsHere(clientConfig map[string]any) bool {
 }
 
 // inject gives an object the bundle, if it lacks it, and nothing else. An object that
-// does not exist, or that cert-manager fills, is left.
-func (t target) inject(ctx context.Context, c client.Client, bundle string) error {
+// does not exist, or that cert-manager fills, is left. found is the object as it was.
+func (t target) inject(ctx context.Context, c client.Client, bundle string) (found *unstructured.Unstructured, err error) {
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(t.gvk)
 	if err := c.Get(ctx, client.ObjectKey{Name: t.name}, obj); apierrors.IsNotFound(err) {
-		return nil
+		return nil, nil //nolint:nilnil // there is none
 	} else if err != nil {
-		return err
+		return nil, err
 	}
 	for name := range obj.GetAnnotations() {
 		if strings.HasPrefix(name, "cert-manager.io/inject-") {
-			return nil
+			return obj, nil
 		}
 	}
 	fields, changed := t.fields(obj.Object, bundle)
 	if !changed {
-		return nil
+		return obj, nil
 	}
 	want := &unstructured.Unstructured{Object: fields}
 	want.SetGroupVersionKind(t.gvk)
 	want.SetName(t.name)
 	want.SetUID(obj.GetUID()) // what was deleted since is not created
-	return c.Apply(ctx, want, t.owner)
+	return obj, c.Apply(ctx, want, t.owner)
 }
 
 // ownedByAnother reports whether an apply failed because another manager owns a field.

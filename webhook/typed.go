@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/trace"
 )
 
 // Object is a pointer to the Go type of a kind.
@@ -70,7 +71,8 @@ func (k kind[T]) accepts(r *Request) error {
 // defaulting is a [Defaulter] as a [Handler].
 type defaulting[T Object] struct {
 	kind[T]
-	defaulter Defaulter[T]
+	defaulter     Defaulter[T]
+	notIdempotent func(error)
 }
 
 // Handle implements Handler.
@@ -89,10 +91,37 @@ func (d defaulting[T]) Handle(ctx context.Context, r *Request) Response {
 	if err := d.defaulter.Default(ctx, obj); err != nil {
 		return Errored(err)
 	}
+	d.again(ctx, obj)
 	if reflect.DeepEqual(before, any(obj)) {
 		return Allowed()
 	}
 	return Patched(r, before, obj)
+}
+
+// again calls the defaulter with what it has returned, where the options ask for that.
+func (d defaulting[T]) again(ctx context.Context, obj T) {
+	if d.notIdempotent == nil {
+		return
+	}
+	second := obj.DeepCopyObject().(T)
+	var differ trace.Differ
+	if err := d.defaulter.Default(ctx, second); err != nil {
+		d.notIdempotent(&NotIdempotentError{d.gvk, "an error: " + err.Error()})
+	} else if fields := differ.Changed(obj, second); fields != "" {
+		d.notIdempotent(&NotIdempotentError{d.gvk, fields})
+	}
+}
+
+// NotIdempotentError reports a defaulter that changes what it has returned, when it is
+// called with it.
+type NotIdempotentError struct {
+	Kind schema.GroupVersionKind
+	// Fields are the paths that the second call changes, joined by commas, or its error.
+	Fields string
+}
+
+func (e *NotIdempotentError) Error() string {
+	return fmt.Sprintf("the defaulter of %s is not idempotent: a second call with what the first has returned changes %s", e.Kind.Kind, e.Fields)
 }
 
 // validating is a [Validator] as a [Handler].

@@ -1,7 +1,10 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package steertest
+// Package mistakes knows what no retry mends, only a change of the operator: panics, reads
+// that the cache cannot answer, fields that Reconcile must not set, webhooks that differ
+// from their configurations, defaulters that do not come to an end. It says what to change.
+package mistakes
 
 import (
 	"context"
@@ -10,17 +13,18 @@ import (
 	"strings"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/cache"
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/controller"
+	"github.com/steer-dev/steer/webhook"
 )
 
-// mistakes fails the test for what no retry mends, only a change of the
-// operator: each mistake once.
-type mistakes struct {
+// Finder reports each mistake once. It is safe for concurrent use.
+type Finder struct {
 	report func(err error, advice string)
 	scheme *runtime.Scheme
 
@@ -28,16 +32,33 @@ type mistakes struct {
 	told map[string]bool
 }
 
-// intercept is for interceptor.Each: it sees what the operator's client returns,
+// NewFinder makes a Finder that calls report with each mistake, and what to do about it.
+func NewFinder(scheme *runtime.Scheme, report func(err error, advice string)) *Finder {
+	return &Finder{report: report, scheme: scheme, told: map[string]bool{}}
+}
+
+// Webhooks returns what of the webhook configurations and definitions, and of what a server
+// serves, only one side has. There is nothing to compare without configurations.
+func Webhooks(server *webhook.Server, configured []*unstructured.Unstructured) error {
+	if len(configured) == 0 {
+		return nil
+	}
+	if differ := server.Compare(configured...); len(differ) > 0 {
+		return fmt.Errorf("the webhooks of the operator differ from Options.Webhooks (Options.Mistakes permits it):\n\t%s", strings.Join(differ, "\n\t"))
+	}
+	return nil
+}
+
+// Intercept is for interceptor.Each: it sees what the operator's client returns,
 // whatever the operator makes of it.
-func (m *mistakes) intercept(_ context.Context, _ client.Call, do func() error) error {
+func (m *Finder) Intercept(_ context.Context, _ client.Call, do func() error) error {
 	err := do()
-	m.look(err)
+	m.Look(err)
 	return err
 }
 
-// look reports err if it is a mistake.
-func (m *mistakes) look(err error) {
+// Look reports err if it is a mistake.
+func (m *Finder) Look(err error) {
 	advice := m.adviceOn(err)
 	if advice == "" {
 		return
@@ -53,11 +74,12 @@ func (m *mistakes) look(err error) {
 
 // adviceOn returns what to change in the operator, or for a panic where it was;
 // empty if err is not a mistake.
-func (m *mistakes) adviceOn(err error) string {
+func (m *Finder) adviceOn(err error) string {
 	var panicked *controller.PanicError
 	var changed *controller.ChangedError
 	var undeclared *cache.NotDeclaredError
 	var unindexed *cache.NotIndexedError
+	var unsettled *webhook.NotIdempotentError
 	switch {
 	case errors.As(err, &panicked):
 		return string(panicked.Stack)
@@ -70,6 +92,8 @@ func (m *mistakes) adviceOn(err error) string {
 	case errors.As(err, &undeclared):
 		return fmt.Sprintf("Add the namespace to Cache.Namespaces in Operator.Configure:\n"+
 			"\to.Cache.Namespaces = append(o.Cache.Namespaces, %q)", undeclared.Namespace)
+	case errors.As(err, &unsettled):
+		return "The API server may call a defaulter again with what it returned, after another webhook has changed the object, and calls it for every update. Set a field only where it is empty."
 	case errors.As(err, &unindexed):
 		return "Add this line to Setup:\n\terr := " + unindexed.Declare
 	}
@@ -77,7 +101,7 @@ func (m *mistakes) adviceOn(err error) string {
 }
 
 // typeOf is the Go type of a kind as a program names it.
-func (m *mistakes) typeOf(gvk schema.GroupVersionKind) string {
+func (m *Finder) typeOf(gvk schema.GroupVersionKind) string {
 	obj, err := m.scheme.New(gvk)
 	if err != nil {
 		return "unstructured.Unstructured"
