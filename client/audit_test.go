@@ -35,7 +35,7 @@ func TestRequestsCarryTheAuditIDOfTheirContext(t *testing.T) {
 		if ctx.id != nil {
 			request = wire.WithAuditID(request, ctx.id)
 		}
-		if err := c.Update(request, configMap("a")); err != nil {
+		if err := c.Update(request, configMap()); err != nil {
 			t.Fatal(err)
 		}
 		if last := got[len(got)-1]; last != ctx.want {

@@ -123,8 +123,8 @@ func newClient(t *testing.T, answer func(*http.Request, []byte) *http.Response, 
 	return c, s
 }
 
-func configMap(name string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}, Data: map[string]string{"k": "v"}}
+func configMap() *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "default"}, Data: map[string]string{"k": "v"}}
 }
 
 var widget = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
@@ -160,19 +160,19 @@ func TestRequestsAreThoseOfKubernetes(t *testing.T) {
 			return c.Create(ctx, u, client.DryRunAll, client.FieldOwner("me"), client.FieldValidation("Strict"))
 		}, sent{"POST", "/apis/example.com/v1/namespaces/x/widgets?dryRun=All&fieldManager=me&fieldValidation=Strict", "application/json", "application/json", `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w","namespace":"x"}}`}},
 		{"raw patch", func(c client.Client) error {
-			return c.Patch(ctx, configMap("a"), client.RawPatch(types.JSONPatchType, []byte(`[]`)))
+			return c.Patch(ctx, configMap(), client.RawPatch(types.JSONPatchType, []byte(`[]`)))
 		}, sent{"PATCH", "/api/v1/namespaces/default/configmaps/a", "application/json-patch+json", typedAccept, "[]"}},
 		{"status patch", func(c client.Client) error {
-			return c.Status().Patch(ctx, configMap("a"), client.RawPatch(types.MergePatchType, []byte(`{}`)))
+			return c.Status().Patch(ctx, configMap(), client.RawPatch(types.MergePatchType, []byte(`{}`)))
 		}, sent{"PATCH", "/api/v1/namespaces/default/configmaps/a/status", "application/merge-patch+json", typedAccept, "{}"}},
 		{"delete", func(c client.Client) error {
-			return c.Delete(ctx, configMap("a"), client.GracePeriodSeconds(0), client.PropagationPolicy(metav1.DeletePropagationForeground), client.PreconditionsOf(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: "5"}}), client.DryRunAll)
+			return c.Delete(ctx, configMap(), client.GracePeriodSeconds(0), client.PropagationPolicy(metav1.DeletePropagationForeground), client.PreconditionsOf(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: "5"}}), client.DryRunAll)
 		}, sent{"DELETE", "/api/v1/namespaces/default/configmaps/a", "application/json", typedAccept, `{"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0,"preconditions":{"uid":"u","resourceVersion":"5"},"propagationPolicy":"Foreground","dryRun":["All"]}`}},
 		{"delete all of", func(c client.Client) error {
 			return c.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace("x"), client.MatchingLabels{"a": "b"})
 		}, sent{"DELETE", "/api/v1/namespaces/x/configmaps?labelSelector=a%3Db", "application/json", "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json", `{"kind":"DeleteOptions","apiVersion":"v1"}`}},
 		{"apply typed", func(c client.Client) error {
-			return c.Apply(ctx, configMap("a"), client.FieldOwner("me"), client.ForceOwnership)
+			return c.Apply(ctx, configMap(), client.FieldOwner("me"), client.ForceOwnership)
 		}, sent{"PATCH", "/api/v1/namespaces/default/configmaps/a?fieldManager=me&force=true", "application/apply-patch+yaml", typedAccept, `{"apiVersion":"v1","data":{"k":"v"},"kind":"ConfigMap","metadata":{"name":"a","namespace":"default"}}`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -198,7 +198,7 @@ func TestBuiltInKindsTravelAsProtobufUnlessRefused(t *testing.T) {
 			return echo(r, body)
 		}, client.Options{})
 		for range 2 {
-			if err := direct.Create(context.Background(), configMap("a")); err != nil {
+			if err := direct.Create(context.Background(), configMap()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -215,7 +215,7 @@ func TestBuiltInKindsTravelAsProtobufUnlessRefused(t *testing.T) {
 func TestProtobufAnswersAreRead(t *testing.T) {
 	t.Parallel()
 	direct, _ := newClient(t, func(*http.Request, []byte) *http.Response {
-		cm := configMap("a")
+		cm := configMap()
 		cm.APIVersion, cm.Kind = "v1", "ConfigMap"
 		data, err := codec.Encode(codec.Protobuf, cm)
 		if err != nil {
@@ -227,7 +227,7 @@ func TestProtobufAnswersAreRead(t *testing.T) {
 	if err := direct.Get(context.Background(), client.ObjectKey{Namespace: "default", Name: "a"}, got); err != nil {
 		t.Fatal(err)
 	}
-	want := configMap("a")
+	want := configMap()
 	want.APIVersion, want.Kind = "v1", "ConfigMap"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatalf("nothing of the old content may survive: (-want +got)\n%s", diff)
@@ -245,7 +245,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 			return echo(r, body)
 		}, client.Options{})
 		start := time.Now()
-		if err := direct.Create(context.Background(), configMap("a")); err != nil {
+		if err := direct.Create(context.Background(), configMap()); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(start); took != 14*time.Second {
@@ -254,7 +254,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 		tries = 0
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		if err := direct.Create(ctx, configMap("a")); !apierrors.IsTooManyRequests(err) {
+		if err := direct.Create(ctx, configMap()); !apierrors.IsTooManyRequests(err) {
 			t.Fatalf("a wait that would pass the deadline: %v, want the server's answer at once", err)
 		}
 	})
@@ -274,7 +274,7 @@ func TestBrokenReadsAreRetriedAndWritesAreNot(t *testing.T) {
 			t.Fatal(err)
 		}
 		tries = 0
-		if err := direct.Create(context.Background(), configMap("a")); !errors.Is(err, io.ErrUnexpectedEOF) || tries != 1 {
+		if err := direct.Create(context.Background(), configMap()); !errors.Is(err, io.ErrUnexpectedEOF) || tries != 1 {
 			t.Fatalf("%v after %d tries: a write may have happened", err, tries)
 		}
 	})
@@ -317,14 +317,14 @@ func TestMistakesAreRefusedBeforeTheWire(t *testing.T) {
 		"no name":            {direct.Get(ctx, client.ObjectKey{Namespace: "x"}, &corev1.ConfigMap{}), "set metadata.name"},
 		"no namespace":       {direct.Get(ctx, client.ObjectKey{Name: "x"}, &corev1.ConfigMap{}), "set metadata.namespace"},
 		"no kind":            {direct.Get(ctx, client.ObjectKey{Name: "x"}, &unstructured.Unstructured{}), "SetGroupVersionKind"},
-		"no owner":           {direct.Apply(ctx, configMap("a")), "FieldOwner"},
-		"force on update":    {direct.Update(ctx, configMap("a"), client.ForceOwnership), "for Apply only"},
+		"no owner":           {direct.Apply(ctx, configMap()), "FieldOwner"},
+		"force on update":    {direct.Update(ctx, configMap(), client.ForceOwnership), "for Apply only"},
 		"metadata create":    {direct.Create(ctx, &other), "metadata-only"},
 		"label value":        {direct.List(ctx, &corev1.ConfigMapList{}, client.MatchingLabels{"a": "not valid!"}), "label selector a"},
 		"unregistered":       {direct.Get(ctx, client.ObjectKey{Name: "x"}, &batchv1.Job{}), `batchv1.AddToScheme // import batchv1 "k8s.io/api/batch/v1"`},
 		"unknown kind":       {direct.Get(ctx, client.ObjectKey{Name: "x"}, client.NewUnstructured(schema.GroupVersionKind{Group: "no.io", Version: "v1", Kind: "No"})), "install its CustomResourceDefinition"},
-		"lock without rv":    {direct.Patch(ctx, configMap("a"), client.MergeFrom(configMap("a"), client.OptimisticLock)), "resourceVersion is empty"},
-		"patch of two types": {direct.Patch(ctx, configMap("a"), client.MergeFrom(&corev1.Pod{})), "pass a DeepCopy"},
+		"lock without rv":    {direct.Patch(ctx, configMap(), client.MergeFrom(configMap(), client.OptimisticLock)), "resourceVersion is empty"},
+		"patch of two types": {direct.Patch(ctx, configMap(), client.MergeFrom(&corev1.Pod{})), "pass a DeepCopy"},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
 			t.Errorf("%s: %v, want something with %q", name, c.err, c.want)
@@ -337,7 +337,7 @@ func TestMistakesAreRefusedBeforeTheWire(t *testing.T) {
 
 func TestMergeFromSendsWhatHasChanged(t *testing.T) {
 	t.Parallel()
-	original := configMap("a")
+	original := configMap()
 	original.ResourceVersion = "5"
 	original.Labels = map[string]string{"keep": "1", "drop": "1"}
 	changed := original.DeepCopy()
@@ -406,8 +406,8 @@ func TestWritesAreAskedForAndObserved(t *testing.T) {
 		seen = append(seen, fmt.Sprint(call.Verb, " ", call.ResourceVersion, " ", call.Err != nil))
 	})
 	_ = direct.Get(ctx, client.ObjectKey{Namespace: "default", Name: "a"}, &corev1.ConfigMap{})
-	_ = direct.Patch(ctx, configMap("a"), client.RawPatch(types.MergePatchType, []byte("{}")))
-	if err := direct.Delete(ctx, configMap("a")); !errors.Is(err, refusal) {
+	_ = direct.Patch(ctx, configMap(), client.RawPatch(types.MergePatchType, []byte("{}")))
+	if err := direct.Delete(ctx, configMap()); !errors.Is(err, refusal) {
 		t.Fatalf("a fenced write: %v", err)
 	}
 	if diff := cmp.Diff([]string{"patch default/a", "delete default/a"}, asked); diff != "" {
@@ -433,7 +433,7 @@ func TestWarningsAndAttemptsAreReported(t *testing.T) {
 		Warnings:  func(_ context.Context, text string) { warnings = append(warnings, text) },
 		OnAttempt: func(a wire.Attempt) { attempts = append(attempts, a) },
 	})
-	if err := direct.Create(context.Background(), configMap("a")); err != nil {
+	if err := direct.Create(context.Background(), configMap()); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"v1 Old is deprecated"}, warnings); diff != "" {
@@ -460,10 +460,10 @@ func TestInterceptorsStandInFrontOfEveryCall(t *testing.T) {
 			return next.Create(ctx, obj, opts...)
 		},
 	})
-	if err := c.Update(ctx, configMap("a")); !errors.Is(err, injected) {
+	if err := c.Update(ctx, configMap()); !errors.Is(err, injected) {
 		t.Error(err)
 	}
-	if err := c.Status().Patch(ctx, configMap("a"), client.RawPatch(types.MergePatchType, nil)); err == nil || err.Error() != "status: injected" {
+	if err := c.Status().Patch(ctx, configMap(), client.RawPatch(types.MergePatchType, nil)); err == nil || err.Error() != "status: injected" {
 		t.Error(err)
 	}
 	if err := c.Create(ctx, client.NewUnstructured(widget)); err == nil {

@@ -34,9 +34,9 @@ const (
 	gone   = `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","code":410,"reason":"Expired"}}`
 )
 
-// always answers every request alike.
-func always(code int, body string) func(*http.Request, []byte) *http.Response {
-	return func(*http.Request, []byte) *http.Response { return reply(code, body) }
+// always answers every request with a body.
+func always(body string) func(*http.Request, []byte) *http.Response {
+	return func(*http.Request, []byte) *http.Response { return reply(http.StatusOK, body) }
 }
 
 // described is a watch event in words.
@@ -69,7 +69,7 @@ func TestWatchDeliversTheEventsOfTheStream(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cl, s := newClient(t, always(200, c.body), client.Options{})
+			cl, s := newClient(t, always(c.body), client.Options{})
 			w, err := cl.Watch(t.Context(), c.list, client.InNamespace("n"), client.MatchingLabels{"x": "y"}, client.AtLeast("5"))
 			if err != nil {
 				t.Fatal(err)
@@ -153,7 +153,7 @@ func TestWatchRefusesMistakesBeforeTheWire(t *testing.T) {
 		"no Go type":   {list: &batchv1.JobList{}, want: "*v1.JobList is not registered in the scheme: add to steer.Scheme{...} of the operator, or call with its scheme: batchv1.AddToScheme // import batchv1 \"k8s.io/api/batch/v1\""},
 		"wrong option": {list: &corev1.ConfigMapList{}, opts: []client.ListOption{client.MatchingLabels{"x": "not a value"}}, want: "label selector x"},
 	} {
-		cl, s := newClient(t, always(200, ""), client.Options{})
+		cl, s := newClient(t, always(""), client.Options{})
 		if _, err := cl.Watch(t.Context(), c.list, c.opts...); err == nil || !strings.Contains(err.Error(), c.want) || len(s.requests) > 0 {
 			t.Errorf("%s: %v after %d requests, want %s", name, err, len(s.requests), c.want)
 		}
@@ -181,7 +181,7 @@ func TestSourceListsAPageItemByItem(t *testing.T) {
 		"typed":    {func() runtime.Object { return &corev1.ConfigMap{} }, "application/vnd.kubernetes.protobuf,application/json"},
 		"metadata": {func() runtime.Object { return &metav1.PartialObjectMetadata{} }, "as=PartialObjectMetadataList"},
 	} {
-		cl, s := newClient(t, always(200, body), client.Options{})
+		cl, s := newClient(t, always(body), client.Options{})
 		page, err := cl.(listwatch.Source).OpenList(t.Context(), configMaps(c.item), listwatch.ListOptions{Limit: 2, Continue: "here"})
 		if err != nil {
 			t.Fatal(err)
@@ -210,7 +210,7 @@ func TestSourceListsAPageItemByItem(t *testing.T) {
 			t.Errorf("%s: request %s accepting %s, want %s", name, s.requests[0].URL, s.requests[0].Accept, want)
 		}
 	}
-	cl, _ := newClient(t, always(200, "no list"), client.Options{})
+	cl, _ := newClient(t, always("no list"), client.Options{})
 	page, err := cl.(listwatch.Source).OpenList(t.Context(), configMaps(func() runtime.Object { return &corev1.ConfigMap{} }), listwatch.ListOptions{})
 	if err == nil {
 		_, err = page.Next()
@@ -226,7 +226,7 @@ func TestSourceWatchesFromARevisionOrFromTheState(t *testing.T) {
 		"/api/v1/namespaces/n/configmaps?allowWatchBookmarks=true&labelSelector=x%3Dy&resourceVersion=9&timeoutSeconds=90&watch=true":                      {ResourceVersion: "9", Timeout: 90 * time.Second},
 		"/api/v1/namespaces/n/configmaps?allowWatchBookmarks=true&labelSelector=x%3Dy&resourceVersionMatch=NotOlderThan&sendInitialEvents=true&watch=true": {SendInitialEvents: true},
 	} {
-		cl, s := newClient(t, always(200, addedA), client.Options{})
+		cl, s := newClient(t, always(addedA), client.Options{})
 		events, err := cl.(listwatch.Source).OpenWatch(t.Context(), configMaps(func() runtime.Object { return &corev1.ConfigMap{} }), o)
 		if err != nil {
 			t.Fatal(err)
@@ -253,7 +253,7 @@ func TestSourceWatchesFromARevisionOrFromTheState(t *testing.T) {
 func TestSourceReadsTheMinorVersionOfTheServer(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]int{`{"major":"1","minor":"34+"}`: 34, `{"major":"1","minor":"x"}`: 0, `{"major":"2","minor":"3"}`: 0, `x`: 0} {
-		cl, s := newClient(t, always(200, body), client.Options{})
+		cl, s := newClient(t, always(body), client.Options{})
 		if got, err := cl.(listwatch.Source).ServerMinor(t.Context()); err != nil || got != want || s.requests[0].URL != "/version" {
 			t.Errorf("%s: %d, %v", body, got, err)
 		}
@@ -267,7 +267,7 @@ func TestSourceReadsTheMinorVersionOfTheServer(t *testing.T) {
 func TestApplyConfigurationTakesTheAnswer(t *testing.T) {
 	t.Parallel()
 	const answer = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n","resourceVersion":"8"},"data":{"k":"other"}}`
-	cl, s := newClient(t, always(200, answer), client.Options{FieldOwner: "me"})
+	cl, s := newClient(t, always(answer), client.Options{FieldOwner: "me"})
 	config := applycorev1.ConfigMap("a", "n").WithData(map[string]string{"k": "v"})
 	if err := cl.Apply(t.Context(), config); err != nil {
 		t.Fatal(err)
@@ -282,7 +282,7 @@ func TestApplyConfigurationTakesTheAnswer(t *testing.T) {
 	if err := cl.Status().Apply(t.Context(), pod, client.FieldOwner("you")); err != nil || s.requests[1].URL != "/api/v1/namespaces/n/pods/a/status?fieldManager=you" {
 		t.Errorf("a subresource: %v, %v", s.requests[1:], err)
 	}
-	if err := cl.Apply(t.Context(), configMap("a"), client.WithSubResourceBody(&corev1.Pod{})); err == nil || !strings.Contains(err.Error(), "WithSubResourceBody is for Update and Patch") {
+	if err := cl.Apply(t.Context(), configMap(), client.WithSubResourceBody(&corev1.Pod{})); err == nil || !strings.Contains(err.Error(), "WithSubResourceBody is for Update and Patch") {
 		t.Errorf("a body of another object: %v", err)
 	}
 }

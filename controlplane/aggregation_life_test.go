@@ -82,11 +82,11 @@ func (a *api) untilGone(t *testing.T, collection, name string) {
 	})
 }
 
-// untilCondition waits for a condition of a namespace that is True, and returns its reason
-// and message.
-func (a *api) untilCondition(t *testing.T, namespace, condition string) (said string) {
+// untilCondition waits for a condition of the namespace doomed that is True, and returns its
+// reason and message.
+func (a *api) untilCondition(t *testing.T, condition string) (said string) {
 	t.Helper()
-	a.until(t, "/api/v1/namespaces?watch=1&fieldSelector=metadata.name%3D"+namespace, func(_ string, o *unstructured.Unstructured) bool {
+	a.until(t, "/api/v1/namespaces?watch=1&fieldSelector=metadata.name%3Ddoomed", func(_ string, o *unstructured.Unstructured) bool {
 		all, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 		for _, c := range all {
 			if c, _ := c.(map[string]any); c["type"] == condition && c["status"] == "True" {
@@ -111,9 +111,9 @@ func TestNamespaceDeletionReachesOtherServers(t *testing.T) {
 	a.note("default", "{name: elsewhere}")
 	a.must("DELETE", "/api/v1/namespaces/doomed", "")
 	equal(t, "the condition", "SomeResourcesRemain: Some resources are remaining: notes.example.com has 1 resource instances",
-		a.untilCondition(t, "doomed", "NamespaceContentRemaining"))
+		a.untilCondition(t, "NamespaceContentRemaining"))
 	equal(t, "the condition", "SomeFinalizersRemain: Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances",
-		a.untilCondition(t, "doomed", "NamespaceFinalizersRemaining"))
+		a.untilCondition(t, "NamespaceFinalizersRemaining"))
 	if got := a.names(notesOf + "doomed/notes"); len(got) != 1 || got[0] != "held" {
 		t.Errorf("there are %q", got)
 	}
@@ -137,7 +137,7 @@ func TestNamespaceWaitsForServersThatDoNotAnswer(t *testing.T) {
 	a.must("DELETE", "/api/v1/namespaces/doomed", "")
 	settle(t, plane)
 	equal(t, "the condition", "DiscoveryFailed: Discovery failed for some groups, 1 failing: unable to retrieve the complete list of server APIs: "+
-		"wings.example.com/v1: stale GroupVersion discovery: wings.example.com/v1", a.untilCondition(t, "doomed", "NamespaceDeletionDiscoveryFailure"))
+		"wings.example.com/v1: stale GroupVersion discovery: wings.example.com/v1", a.untilCondition(t, "NamespaceDeletionDiscoveryFailure"))
 	if code, _ := a.do("GET", "/api/v1/namespaces/doomed/configmaps/a", ""); code != http.StatusNotFound {
 		t.Errorf("what this server has in it stays: %d", code)
 	}
@@ -166,7 +166,7 @@ func TestNamespaceDeletionTellsWhatOtherServersRefuse(t *testing.T) {
 	a.must("DELETE", "/api/v1/namespaces/doomed", "")
 	a.must("DELETE", "/api/v1/namespaces/other", "")
 	settle(t, plane)
-	equal(t, "the condition", "ContentDeletionFailed: Failed to delete all resource types, 1 remaining: no DELETE", a.untilCondition(t, "doomed", "NamespaceDeletionContentFailure"))
+	equal(t, "the condition", "ContentDeletionFailed: Failed to delete all resource types, 1 remaining: no DELETE", a.untilCondition(t, "NamespaceDeletionContentFailure"))
 	if code, _ := a.do("GET", "/api/v1/namespaces/other", ""); code != http.StatusNotFound { // 404 says that there is nothing in it
 		t.Errorf("the other namespace: %d", code)
 	}

@@ -125,11 +125,11 @@ func (c *failingPlane) createAndLeave(name string) {
 	c.leave("create "+name, func(ctx context.Context) string { return c.create(ctx, name) })
 }
 
-// deleteAndLeave deletes a Service whose client goes away once the request is held.
-func (c *failingPlane) deleteAndLeave(name string) {
+// deleteAndLeave deletes the Service leaving, and its client goes away once the request is held.
+func (c *failingPlane) deleteAndLeave() {
 	c.t.Helper()
-	c.leave("delete "+name, func(ctx context.Context) string {
-		return c.send(ctx, http.MethodDelete, "/api/v1/namespaces/default/services/"+name, "")
+	c.leave("delete leaving", func(ctx context.Context) string {
+		return c.send(ctx, http.MethodDelete, "/api/v1/namespaces/default/services/leaving", "")
 	})
 }
 
@@ -241,7 +241,7 @@ func TestAllocatorGivesBackWhatServicesHadWhoseDeletionIsNotAnswered(t *testing.
 		t.Parallel()
 		c := newFailingPlane(t)
 		c.wants("leaving", "created")
-		c.deleteAndLeave("leaving")
+		c.deleteAndLeave()
 		if _, err := c.Store.Commit(t.Context(), c.late[0]); err != nil {
 			t.Fatal(err)
 		}
@@ -256,7 +256,7 @@ func TestAllocatorGivesBackWhatServicesHadWhoseDeletionIsNotAnswered(t *testing.
 		t.Parallel()
 		c := newFailingPlane(t)
 		c.wants("leaving", "created")
-		c.deleteAndLeave("leaving")
+		c.deleteAndLeave()
 		if _, err := c.Store.Commit(t.Context(), c.late[0]); err != nil {
 			t.Fatal(err)
 		}
@@ -274,7 +274,7 @@ func TestAllocatorGivesBackWhatServicesHadWhoseDeletionIsNotAnswered(t *testing.
 		t.Parallel()
 		c := newFailingPlane(t)
 		c.wants("leaving", "created")
-		c.deleteAndLeave("leaving")
+		c.deleteAndLeave()
 		for range 3 {
 			c.wants("next", inUse)
 			c.touch()
@@ -287,11 +287,11 @@ func TestAllocatorGivesBackWhatServicesHadWhoseDeletionIsNotAnswered(t *testing.
 		t.Parallel()
 		c := newFailingPlane(t)
 		c.wants("leaving", "created")
-		c.deleteAndLeave("leaving")
+		c.deleteAndLeave()
 		c.wants("next", inUse)
 		c.touch()
 		c.wants("next", inUse)
-		c.deleteAndLeave("leaving")
+		c.deleteAndLeave()
 		if _, err := c.Store.Commit(t.Context(), c.late[1]); err != nil {
 			t.Fatal(err)
 		}

@@ -38,13 +38,12 @@ type kubeadm struct {
 	accounts  *rsa.PrivateKey
 }
 
-func (k *kubeadm) write(name, kind string, content []byte) []byte {
+func (k *kubeadm) write(name, kind string, content []byte) {
 	k.Helper()
 	text := pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: content})
 	if err := os.WriteFile(filepath.Join(k.dir, name), text, 0o600); err != nil {
 		k.Fatal(err)
 	}
-	return text
 }
 
 // issue returns a certificate and its key; nil signs it with the key itself.

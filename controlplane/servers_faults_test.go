@@ -194,9 +194,9 @@ func (l *load) watch(watcher int, of dynamic.ResourceInterface, from string) {
 	}
 }
 
-// await returns after some more writes.
-func (l *load) await(writes int) {
-	for range writes {
+// await returns after twenty more writes.
+func (l *load) await() {
+	for range 20 {
 		select {
 		case <-l.progress:
 		case <-time.After(time.Minute):
@@ -266,7 +266,7 @@ func TestServersAreRestartedOneByOneWithoutAFailedRequest(t *testing.T) {
 	}
 	l := startLoad(t, writers, watchers)
 	for range 3 {
-		l.await(20)
+		l.await()
 		old := c.servers[0]
 		c.servers = c.servers[1:]
 		b.set(c.servers...)
@@ -281,7 +281,7 @@ func TestServersAreRestartedOneByOneWithoutAFailedRequest(t *testing.T) {
 		c.start()
 		b.set(c.servers...)
 	}
-	l.await(20)
+	l.await()
 	l.finish(writers[0])
 	for _, err := range l.failed {
 		t.Error(err)
@@ -300,12 +300,12 @@ func TestServersGoOnWhenTheLeaderIsCutOff(t *testing.T) {
 	}
 	l := startLoad(t, writers, watchers)
 	for range 2 {
-		l.await(20)
+		l.await()
 		leader, _ := c.leader()
 		thaw := leader.store.Freeze()
 		leader.store.Expire()
 		c.awaitLeaderOtherThan(leader)
-		l.await(20)
+		l.await()
 		thaw()
 		// Awake, it passes requests on.
 		woken := c.dynamic(leader.URL()[len("https://"):]).Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})

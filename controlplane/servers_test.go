@@ -73,9 +73,9 @@ func newClusterOf(t *testing.T, n int, edit func(*controlplane.Options)) *cluste
 }
 
 // start adds a server.
-func (c *cluster) start() *server {
+func (c *cluster) start() {
 	c.Helper()
-	return c.startWith(storage.MemoryOptions{})
+	c.startWith(storage.MemoryOptions{})
 }
 
 // startWith adds a server with options of its store.

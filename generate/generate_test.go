@@ -21,10 +21,10 @@ import (
 	"github.com/steer-dev/steer/generate"
 )
 
-// run generates and fails the test on any error.
-func run(t *testing.T, dir string, mode generate.Mode, args ...string) *generate.Result {
+// run generates as steer generate does, and fails the test on any error.
+func run(t *testing.T, dir string, args ...string) *generate.Result {
 	t.Helper()
-	result, err := generate.Run(context.Background(), request(t, dir, mode, args...))
+	result, err := generate.Run(context.Background(), request(t, dir, generate.Steer, args...))
 	var wrong *generate.SourceError
 	if errors.As(err, &wrong) {
 		t.Fatalf("%v: %v", err, wrong.Problems)
@@ -206,7 +206,7 @@ func TestMarkersDecideWhatIsMade(t *testing.T) {
 	t.Parallel()
 	dir := project(t, small)
 	var paths []string
-	for _, file := range run(t, dir, generate.Steer).Files {
+	for _, file := range run(t, dir).Files {
 		paths = append(paths, strings.TrimPrefix(file.Path, dir+"/"))
 	}
 	want := []string{"config/crd/bases/example.com_things.yaml", "api/v1/zz_generated.deepcopy.go", "config/rbac/role.yaml"}

@@ -10,8 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
-
-	"github.com/steer-dev/steer/generate"
 )
 
 const withOptIns = `
@@ -76,7 +74,7 @@ type Other struct {
 }
 `)
 	got := map[string]bool{}
-	for _, file := range run(t, dir, generate.Steer, "crd").Files {
+	for _, file := range run(t, dir, "crd").Files {
 		name, err := filepath.Rel(dir, file.Path)
 		if err != nil {
 			t.Fatal(err)
@@ -92,7 +90,7 @@ type Other struct {
 func TestOptInsBeyondControllerGen(t *testing.T) {
 	t.Parallel()
 	dir := project(t, withOptIns)
-	result := run(t, dir, generate.Steer, "crd:omitForeignDescriptions=true")
+	result := run(t, dir, "crd:omitForeignDescriptions=true")
 	if len(result.Files) != 1 {
 		t.Fatalf("%d files", len(result.Files))
 	}

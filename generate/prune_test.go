@@ -20,7 +20,7 @@ import (
 func TestFilesOfKindsThatAreGoneAreStale(t *testing.T) {
 	t.Parallel()
 	dir := project(t, small)
-	changes, err := run(t, dir, generate.Steer).Changes()
+	changes, err := run(t, dir).Changes()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestFilesOfKindsThatAreGoneAreStale(t *testing.T) {
 	if err := os.WriteFile(types, []byte(strings.ReplaceAll(string(text), "Thing ", "Gadget ")), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	stale, err := run(t, dir, generate.Steer).Stale()
+	stale, err := run(t, dir).Stale()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestTheRoleOfLeaderElectionIsMadeOnRequest(t *testing.T) {
 	dir := project(t, small)
 	role := func(args ...string) string {
 		t.Helper()
-		changes, err := run(t, dir, generate.Steer, args...).Changes()
+		changes, err := run(t, dir, args...).Changes()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +103,7 @@ func TestRolesAndWebhooksWithoutMarkersAreStale(t *testing.T) {
 	dir := project(t, small)
 	hooks := filepath.Join(dir, "api/v1/hooks.go")
 	edit(t, hooks, "package v1\n\n// +kubebuilder:webhook:path=/a,mutating=true,failurePolicy=fail,sideEffects=None,groups=g,resources=r,verbs=create,versions=v1,name=a.example.com,admissionReviewVersions=v1\n")
-	changes, err := run(t, dir, generate.Steer).Changes()
+	changes, err := run(t, dir).Changes()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestRolesAndWebhooksWithoutMarkersAreStale(t *testing.T) {
 	edit(t, filepath.Join(dir, "config/rbac/leader_election_role.yaml"), "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n  name: manager-role\nrules: []\n")
 	stale := func(args ...string) (names []string) {
 		t.Helper()
-		found, err := run(t, dir, generate.Steer, args...).Stale()
+		found, err := run(t, dir, args...).Stale()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +152,7 @@ func TestRolesAndWebhooksWithoutMarkersAreStale(t *testing.T) {
 func TestWaitEndsWhenASourceChanges(t *testing.T) {
 	t.Parallel()
 	dir := project(t, small)
-	result := run(t, dir, generate.Steer)
+	result := run(t, dir)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- result.Wait(ctx, time.Millisecond) }()

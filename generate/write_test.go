@@ -45,7 +45,7 @@ func TestGenerateIsCompletedAfterAKill(t *testing.T) {
 		t.Helper()
 		r := request(t, dir, generate.Steer)
 		r.Cache = cache
-		result := run(t, dir, generate.Steer)
+		result := run(t, dir)
 		changes, err := result.Changes()
 		if err != nil {
 			t.Fatal(err)

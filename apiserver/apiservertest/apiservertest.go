@@ -208,10 +208,10 @@ func (s *tester) create(name string) *unstructured.Unstructured {
 }
 
 // annotate changes an annotation of an object.
-func (s *tester) annotate(name, key, value string) *unstructured.Unstructured {
+func (s *tester) annotate(name, key, value string) {
 	s.Helper()
 	patch := map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: value}}}
-	return s.must(http.StatusOK, http.MethodPatch, s.path("default", "/"+name), patch)
+	s.must(http.StatusOK, http.MethodPatch, s.path("default", "/"+name), patch)
 }
 
 // list returns the objects at a path, by name, and the revision of the list.

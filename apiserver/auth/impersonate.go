@@ -274,15 +274,14 @@ func (q *questions) identities() string {
 	return ""
 }
 
-func (q *questions) ask(a *Attributes) bool {
+func (q *questions) ask(a *Attributes) {
 	if q.refusal == nil {
 		q.refusal = Check(q.ctx, q.authorizer, a)
 	}
-	return q.refusal == nil
 }
 
-func (q *questions) may(group, resource, subresource, name string) bool {
-	return q.ask(q.attributes(group, resource, subresource, name))
+func (q *questions) may(group, resource, subresource, name string) {
+	q.ask(q.attributes(group, resource, subresource, name))
 }
 
 func (q *questions) refuse(a *Attributes, reason string) {

@@ -33,7 +33,7 @@ func TestServerBehindAControlPlane(t *testing.T) {
 		}
 	}()
 	admin := newClient(t, env.Config)
-	admin.await(http.StatusOK, "GET", notes)
+	admin.await(notes)
 	admin.must(http.StatusCreated, "POST", notes, note)
 	admin.must(http.StatusOK, "GET", notes+"/milk", "")
 }

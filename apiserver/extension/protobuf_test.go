@@ -5,7 +5,6 @@ package extension_test
 
 import (
 	"context"
-	"net/http"
 	"testing"
 	"time"
 
@@ -51,7 +50,7 @@ func TestProtobufPassesThroughKubeAPIServer(t *testing.T) {
 			o.Service.ExternalName = "localhost"
 		},
 	}, "--kubeconfig", kubeapiserver.Kubeconfig(t, cluster))
-	newClient(t, cluster).await(http.StatusOK, "GET", "/apis/boats.example.com/v1/namespaces/default/boats")
+	newClient(t, cluster).await("/apis/boats.example.com/v1/namespaces/default/boats")
 	scheme, version := runtime.NewScheme(), schema.GroupVersion{Group: "boats.example.com", Version: "v1"}
 	scheme.AddKnownTypes(version, &boats.Boat{}, &boats.BoatList{})
 	metav1.AddToGroupVersion(scheme, version)

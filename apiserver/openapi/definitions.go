@@ -111,11 +111,11 @@ func (v *groupVersion) definitions() map[string]*spec.Schema {
 	for i := range v.resources {
 		r := &v.resources[i]
 		if r.Type == nil {
-			out[r.model()] = r.custom(out)
+			out[r.model()] = r.custom()
 			kinds[r.model()] = v.WithKind(r.Kind)
 		}
 		if r.has("list") || r.Type == nil {
-			out[r.listModel()] = r.list(out)
+			out[r.listModel()] = r.list()
 			kinds[r.listModel()] = v.WithKind(r.ListKind)
 		}
 	}
@@ -147,11 +147,11 @@ func refer(model, description string) *spec.Schema {
 
 // custom returns the definition of a custom kind: its schema with apiVersion, kind and
 // metadata.
-func (r *Resource) custom(definitions map[string]*spec.Schema) *spec.Schema {
+func (r *Resource) custom() *spec.Schema {
 	if r.Schema == nil {
 		return object("")
 	}
-	out := embed(r.Schema, definitions, true)
+	out := embed(r.Schema, true)
 	r.selectable(out)
 	return out
 }
@@ -169,7 +169,7 @@ func (r *Resource) selectable(s *spec.Schema) {
 
 // embed copies a schema and adds the members of an object to it, and to embedded
 // objects.
-func embed(s *spec.Schema, definitions map[string]*spec.Schema, root bool) *spec.Schema {
+func embed(s *spec.Schema, root bool) *spec.Schema {
 	out := *s
 	out.Extensions = make(spec.Extensions, len(s.Extensions))
 	for k, v := range s.Extensions {
@@ -178,14 +178,14 @@ func embed(s *spec.Schema, definitions map[string]*spec.Schema, root bool) *spec
 	if s.Properties != nil {
 		out.Properties = make(map[string]spec.Schema, len(s.Properties)+3)
 		for name, p := range s.Properties {
-			out.Properties[name] = *embed(&p, definitions, false)
+			out.Properties[name] = *embed(&p, false)
 		}
 	}
 	if s.Items != nil && s.Items.Schema != nil {
-		out.Items = &spec.SchemaOrArray{Schema: embed(s.Items.Schema, definitions, false)}
+		out.Items = &spec.SchemaOrArray{Schema: embed(s.Items.Schema, false)}
 	}
 	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
-		out.AdditionalProperties = &spec.SchemaOrBool{Allows: true, Schema: embed(s.AdditionalProperties.Schema, definitions, false)}
+		out.AdditionalProperties = &spec.SchemaOrBool{Allows: true, Schema: embed(s.AdditionalProperties.Schema, false)}
 	}
 	embedded, _ := s.Extensions.GetBool("x-kubernetes-embedded-resource")
 	if !root && !embedded {
@@ -210,7 +210,7 @@ func embed(s *spec.Schema, definitions map[string]*spec.Schema, root bool) *spec
 }
 
 // list returns the definition of the list of a resource.
-func (r *Resource) list(map[string]*spec.Schema) *spec.Schema {
+func (r *Resource) list() *spec.Schema {
 	docs := metav1.TypeMeta{}.SwaggerDoc()
 	items := spec.ArrayProperty(spec.RefSchema(gotypes.RefPrefix + r.model())).WithDescription("List of " + r.Plural +
 		". More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md")

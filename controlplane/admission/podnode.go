@@ -104,7 +104,7 @@ type resizing struct {
 }
 
 // node reads the node of a Pod.
-func (s resizing) node(ctx context.Context, r *resource.AdmissionRequest, name string) (*corev1.Node, error) {
+func (s resizing) node(r *resource.AdmissionRequest, name string) (*corev1.Node, error) {
 	node, err := s.nodes.Get(name)
 	if err == nil && node == nil {
 		err = Forbidden(r, "node %q not found", name)
@@ -133,7 +133,7 @@ func (d DeclaredFeatures) Validate(ctx context.Context, r *resource.AdmissionReq
 	if len(needed) == 0 {
 		return nil
 	}
-	node, err := d.node(ctx, r, p.Spec.NodeName)
+	node, err := d.node(r, p.Spec.NodeName)
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (s PodResize) Validate(ctx context.Context, r *resource.AdmissionRequest) e
 	if p == nil {
 		return nil
 	}
-	node, err := s.node(ctx, r, p.Spec.NodeName)
+	node, err := s.node(r, p.Spec.NodeName)
 	if err != nil {
 		return err
 	}

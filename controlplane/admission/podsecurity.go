@@ -51,21 +51,21 @@ var checks = sync.OnceValues(func() (policy.Evaluator, error) { return policy.Ne
 const labelPrefix = "pod-security.kubernetes.io/"
 
 // Validate implements [resource.Admission].
-func (a *PodSecurity) Validate(ctx context.Context, r *resource.AdmissionRequest) error {
+func (a *PodSecurity) Validate(_ context.Context, r *resource.AdmissionRequest) error {
 	if r.Operation != resource.Create && r.Operation != resource.Update {
 		return nil
 	}
 	switch obj := r.Object.(type) {
 	case *corev1.Namespace:
-		return a.namespace(ctx, r, obj)
+		return a.namespace(r, obj)
 	case *corev1.Pod:
-		return a.pod(ctx, r, obj)
+		return a.pod(r, obj)
 	}
 	t := template(r)
 	if t == nil {
 		return nil
 	}
-	asked, err := a.asked(ctx, r.Namespace)
+	asked, err := a.asked(r.Namespace)
 	if err != nil || asked == nil || asked.Warn.Level == api.LevelPrivileged {
 		return err
 	}
@@ -99,7 +99,7 @@ func template(r *resource.AdmissionRequest) *corev1.PodTemplateSpec {
 }
 
 // asked returns what a namespace asks for, nil if it asks for nothing.
-func (a *PodSecurity) asked(ctx context.Context, namespace string) (*api.Policy, error) {
+func (a *PodSecurity) asked(namespace string) (*api.Policy, error) {
 	ns, err := a.namespaces.Get(namespace)
 	if err != nil || ns == nil || !asks(ns) {
 		return nil, err
@@ -124,12 +124,12 @@ func policyOf(ns *corev1.Namespace) (api.Policy, field.ErrorList) {
 }
 
 // pod refuses a Pod, or warns of it.
-func (a *PodSecurity) pod(ctx context.Context, r *resource.AdmissionRequest, pod *corev1.Pod) error {
+func (a *PodSecurity) pod(r *resource.AdmissionRequest, pod *corev1.Pod) error {
 	switch r.Subresource {
 	case "exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status":
 		return nil
 	}
-	asked, err := a.asked(ctx, r.Namespace)
+	asked, err := a.asked(r.Namespace)
 	if err != nil || asked == nil || asked.FullyPrivileged() {
 		return err
 	}
@@ -182,7 +182,7 @@ func significant(now, old *corev1.PodSpec) bool {
 
 // namespace refuses labels that say nothing, and warns of Pods that a namespace has
 // and would not admit any more.
-func (a *PodSecurity) namespace(ctx context.Context, r *resource.AdmissionRequest, ns *corev1.Namespace) error {
+func (a *PodSecurity) namespace(r *resource.AdmissionRequest, ns *corev1.Namespace) error {
 	if r.Subresource != "" || !asks(ns) {
 		return nil
 	}

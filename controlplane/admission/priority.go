@@ -47,7 +47,7 @@ func (p *Priority) Admit(ctx context.Context, r *resource.AdmissionRequest) erro
 		}
 		return nil
 	}
-	class, err := p.classOf(ctx, r, pod)
+	class, err := p.classOf(r, pod)
 	if err != nil {
 		return err
 	}
@@ -69,9 +69,9 @@ func (p *Priority) Admit(ctx context.Context, r *resource.AdmissionRequest) erro
 
 // classOf returns a copy of the class of a Pod: the named one, the default, or
 // one without a name and of priority 0.
-func (p *Priority) classOf(ctx context.Context, r *resource.AdmissionRequest, pod *corev1.Pod) (schedulingv1.PriorityClass, error) {
+func (p *Priority) classOf(r *resource.AdmissionRequest, pod *corev1.Pod) (schedulingv1.PriorityClass, error) {
 	name := pod.Spec.PriorityClassName
-	class, err := p.defaultClass(ctx)
+	class, err := p.defaultClass()
 	if name != "" {
 		class, err = p.classes.Get(name)
 	}
@@ -88,7 +88,7 @@ func (p *Priority) classOf(ctx context.Context, r *resource.AdmissionRequest, po
 
 // defaultClass returns the default class, nil if there is none; of several the
 // one with the lowest value.
-func (p *Priority) defaultClass(ctx context.Context) (*schedulingv1.PriorityClass, error) {
+func (p *Priority) defaultClass() (*schedulingv1.PriorityClass, error) {
 	classes, err := p.classes.All("")
 	if err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func (p *Priority) Validate(ctx context.Context, r *resource.AdmissionRequest) e
 	if class == nil || !class.GlobalDefault {
 		return nil
 	}
-	other, err := p.defaultClass(ctx)
+	other, err := p.defaultClass()
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func (a *RuntimeClass) Admit(ctx context.Context, r *resource.AdmissionRequest) 
 	if pod == nil {
 		return nil
 	}
-	class, err := a.classOf(ctx, r, pod)
+	class, err := a.classOf(r, pod)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (a *RuntimeClass) Validate(ctx context.Context, r *resource.AdmissionReques
 	if pod == nil || pod.Spec.Overhead == nil {
 		return nil
 	}
-	class, err := a.classOf(ctx, r, pod)
+	class, err := a.classOf(r, pod)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (a *RuntimeClass) Validate(ctx context.Context, r *resource.AdmissionReques
 }
 
 // classOf returns the runtime class that a Pod names, nil if it names none.
-func (a *RuntimeClass) classOf(ctx context.Context, r *resource.AdmissionRequest, pod *corev1.Pod) (*nodev1.RuntimeClass, error) {
+func (a *RuntimeClass) classOf(r *resource.AdmissionRequest, pod *corev1.Pod) (*nodev1.RuntimeClass, error) {
 	if pod.Spec.RuntimeClassName == nil {
 		return nil, nil
 	}

@@ -91,14 +91,14 @@ func (e Escalation) role(ctx context.Context, r *resource.AdmissionRequest, rule
 	}) {
 		return nil
 	}
-	if err := e.holds(ctx, r, rules); err != nil {
+	if err := e.holds(r, rules); err != nil {
 		return e.refuse(r, err)
 	}
 	if !aggregated {
 		return nil
 	}
 	all := []string{everything}
-	if e.holds(ctx, r, []rbacv1.PolicyRule{{Verbs: all, APIGroups: all, Resources: all}, {Verbs: all, NonResourceURLs: all}}) != nil {
+	if e.holds(r, []rbacv1.PolicyRule{{Verbs: all, APIGroups: all, Resources: all}, {Verbs: all, NonResourceURLs: all}}) != nil {
 		return e.refuse(r, errAggregation)
 	}
 	return nil
@@ -125,7 +125,7 @@ func (e Escalation) binding(ctx context.Context, r *resource.AdmissionRequest, r
 	if !known {
 		return apierrors.NewNotFound(r.Resource.GroupResource(), ref.Name) // in these words
 	}
-	if err := e.holds(ctx, r, rules); err != nil {
+	if err := e.holds(r, rules); err != nil {
 		return e.refuse(r, err)
 	}
 	return nil
@@ -137,7 +137,7 @@ func (e Escalation) may(ctx context.Context, a *auth.Attributes) bool {
 }
 
 // holds returns an error that lists what of the rules the user does not have.
-func (e Escalation) holds(ctx context.Context, r *resource.AdmissionRequest, rules []rbacv1.PolicyRule) error {
+func (e Escalation) holds(r *resource.AdmissionRequest, rules []rbacv1.PolicyRule) error {
 	held, failed := e.Roles.rulesOf(r.User, r.Namespace)
 	lacking := missing(held, rules)
 	if len(lacking) == 0 {

@@ -82,15 +82,15 @@ func (c *cluster) settle() {
 	}
 }
 
-// token asks for a token of an account in the namespace default.
-func (c *cluster) token(account, spec string) string {
+// token asks for a token of the account default in the namespace default.
+func (c *cluster) token(spec string) string {
 	c.t.Helper()
 	var out struct {
 		Status struct {
 			Token string `json:"token"`
 		} `json:"status"`
 	}
-	c.must("POST", "/api/v1/namespaces/default/serviceaccounts/"+account+"/token",
+	c.must("POST", "/api/v1/namespaces/default/serviceaccounts/default/token",
 		"{apiVersion: authentication.k8s.io/v1, kind: TokenRequest, spec: "+spec+"}", &out)
 	return out.Status.Token
 }
@@ -126,9 +126,9 @@ func TestTokensExpireAndThoseOfPodsAreExtended(t *testing.T) {
 		}
 		c := newCluster(t, controlplane.Options{Authentication: controlplane.Authentication{Keys: keys}})
 		c.must("POST", pods, "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i}]}}", nil)
-		short := c.token("default", "{expirationSeconds: 600}")
-		ofPod := c.token("default", "{expirationSeconds: 3607, boundObjectRef: {apiVersion: v1, kind: Pod, name: p}}")
-		odd := c.token("default", "{expirationSeconds: 3608, boundObjectRef: {apiVersion: v1, kind: Pod, name: p}}")
+		short := c.token("{expirationSeconds: 600}")
+		ofPod := c.token("{expirationSeconds: 3607, boundObjectRef: {apiVersion: v1, kind: Pod, name: p}}")
+		odd := c.token("{expirationSeconds: 3608, boundObjectRef: {apiVersion: v1, kind: Pod, name: p}}")
 		time.Sleep(10 * time.Minute)
 		c.expect("in its last second", short, 200)
 		time.Sleep(time.Second)
@@ -144,7 +144,7 @@ func TestTokensExpireAndThoseOfPodsAreExtended(t *testing.T) {
 func TestTokensOfAnotherPlaneAreRefused(t *testing.T) {
 	t.Parallel()
 	here, there := newCluster(t, controlplane.Options{}), newCluster(t, controlplane.Options{})
-	token := there.token("default", "{}")
+	token := there.token("{}")
 	there.expect("there", token, 200)
 	here.expect("here", token, 401)
 	fork, err := there.plane.Fork()

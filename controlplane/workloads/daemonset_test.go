@@ -57,11 +57,11 @@ func (c *cluster) changeNode(name string, change func(*corev1.Node)) {
 	c.update(&n)
 }
 
-// daemons are the counts of a DaemonSet, and its Pods by node with their images.
-func (c *cluster) daemons(name string) string {
+// daemons are the counts of the DaemonSet d, and its Pods by node with their images.
+func (c *cluster) daemons() string {
 	c.Helper()
 	var d appsv1.DaemonSet
-	c.get(name, &d)
+	c.get("d", &d)
 	s := d.Status
 	out := fmt.Sprintf("desired %d current %d mis %d ready %d updated %d avail %d unavail %d |", s.DesiredNumberScheduled, s.CurrentNumberScheduled,
 		s.NumberMisscheduled, s.NumberReady, s.UpdatedNumberScheduled, s.NumberAvailable, s.NumberUnavailable)
@@ -103,7 +103,7 @@ func TestDaemonSetsRunOnEveryEligibleNode(t *testing.T) {
 		d.Spec.Template.Spec.Containers[0].Image = "i:1"
 		c.Create(d)
 		rest()
-		equal(t, "created", "desired 3 current 3 mis 0 ready 3 updated 3 avail 3 unavail 0 | n1 i:1 n2 i:1 n4 i:1", c.daemons("d"))
+		equal(t, "created", "desired 3 current 3 mis 0 ready 3 updated 3 avail 3 unavail 0 | n1 i:1 n2 i:1 n4 i:1", c.daemons())
 		var pods corev1.PodList
 		c.list(&pods)
 		for _, p := range pods.Items {
@@ -112,13 +112,13 @@ func TestDaemonSetsRunOnEveryEligibleNode(t *testing.T) {
 
 		c.taint("n2", corev1.Taint{Key: "k", Effect: corev1.TaintEffectNoSchedule})
 		rest()
-		equal(t, "n2 takes no more", "desired 2 current 2 mis 1 ready 2 updated 2 avail 2 unavail 0 | n1 i:1 n2 i:1 n4 i:1", c.daemons("d"))
+		equal(t, "n2 takes no more", "desired 2 current 2 mis 1 ready 2 updated 2 avail 2 unavail 0 | n1 i:1 n2 i:1 n4 i:1", c.daemons())
 		c.taint("n2", corev1.Taint{Key: "k", Effect: corev1.TaintEffectNoExecute})
 		rest()
-		equal(t, "n2 has none any more", "desired 2 current 2 mis 0 ready 2 updated 2 avail 2 unavail 0 | n1 i:1 n4 i:1", c.daemons("d"))
+		equal(t, "n2 has none any more", "desired 2 current 2 mis 0 ready 2 updated 2 avail 2 unavail 0 | n1 i:1 n4 i:1", c.daemons())
 		c.taint("n2")
 		rest()
-		equal(t, "n2 without taints", "desired 3 current 3 mis 0 ready 3 updated 3 avail 3 unavail 0 | n1 i:1 n2 i:1 n4 i:1", c.daemons("d"))
+		equal(t, "n2 without taints", "desired 3 current 3 mis 0 ready 3 updated 3 avail 3 unavail 0 | n1 i:1 n2 i:1 n4 i:1", c.daemons())
 
 		if err := c.Client.Get(c.Context(), key("", "n5"), late); err != nil {
 			t.Fatal(err)
@@ -128,7 +128,7 @@ func TestDaemonSetsRunOnEveryEligibleNode(t *testing.T) {
 			t.Fatal(err)
 		}
 		rest()
-		equal(t, "n5 is ready", "desired 4 current 4 mis 0 ready 4 updated 4 avail 4 unavail 0 | n1 i:1 n2 i:1 n4 i:1 n5 i:1", c.daemons("d"))
+		equal(t, "n5 is ready", "desired 4 current 4 mis 0 ready 4 updated 4 avail 4 unavail 0 | n1 i:1 n2 i:1 n4 i:1 n5 i:1", c.daemons())
 
 		change := func(f func(*appsv1.DaemonSetSpec)) {
 			t.Helper()
@@ -141,7 +141,7 @@ func TestDaemonSetsRunOnEveryEligibleNode(t *testing.T) {
 			"n1 i:2 n2 i:1 n4 i:1 n5 i:1", "n1 i:2 n2 i:2 n4 i:1 n5 i:1", "n1 i:2 n2 i:2 n4 i:2 n5 i:1", "n1 i:2 n2 i:2 n4 i:2 n5 i:2",
 		} {
 			c.settle()
-			equal(t, "one after the other", fmt.Sprintf("desired 4 current 4 mis 0 ready 3 updated %d avail 3 unavail 1 | %s", i+1, images), c.daemons("d"))
+			equal(t, "one after the other", fmt.Sprintf("desired 4 current 4 mis 0 ready 3 updated %d avail 3 unavail 1 | %s", i+1, images), c.daemons())
 			time.Sleep(time.Second)
 		}
 		rest()
@@ -150,28 +150,28 @@ func TestDaemonSetsRunOnEveryEligibleNode(t *testing.T) {
 			s.Template.Spec.Containers[0].Image = "i:3"
 		})
 		c.settle()
-		equal(t, "two at once", "desired 4 current 4 mis 0 ready 4 updated 0 avail 4 unavail 0 | n1 i:2 n1 i:3 n2 i:2 n2 i:3 n4 i:2 n5 i:2", c.daemons("d"))
+		equal(t, "two at once", "desired 4 current 4 mis 0 ready 4 updated 0 avail 4 unavail 0 | n1 i:2 n1 i:3 n2 i:2 n2 i:3 n4 i:2 n5 i:2", c.daemons())
 		time.Sleep(time.Second)
 		c.settle()
-		equal(t, "the other two", "desired 4 current 4 mis 0 ready 4 updated 2 avail 4 unavail 0 | n1 i:3 n2 i:3 n4 i:2 n4 i:3 n5 i:2 n5 i:3", c.daemons("d"))
+		equal(t, "the other two", "desired 4 current 4 mis 0 ready 4 updated 2 avail 4 unavail 0 | n1 i:3 n2 i:3 n4 i:2 n4 i:3 n5 i:2 n5 i:3", c.daemons())
 		rest()
-		equal(t, "all", "desired 4 current 4 mis 0 ready 4 updated 4 avail 4 unavail 0 | n1 i:3 n2 i:3 n4 i:3 n5 i:3", c.daemons("d"))
+		equal(t, "all", "desired 4 current 4 mis 0 ready 4 updated 4 avail 4 unavail 0 | n1 i:3 n2 i:3 n4 i:3 n5 i:3", c.daemons())
 
 		change(func(s *appsv1.DaemonSetSpec) { s.Template.Spec.NodeSelector = ssd })
 		rest()
-		equal(t, "a selector", "desired 3 current 3 mis 0 ready 3 updated 3 avail 3 unavail 0 | n1 i:3 n2 i:3 n4 i:3", c.daemons("d"))
+		equal(t, "a selector", "desired 3 current 3 mis 0 ready 3 updated 3 avail 3 unavail 0 | n1 i:3 n2 i:3 n4 i:3", c.daemons())
 		change(func(s *appsv1.DaemonSetSpec) {
 			s.Template.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpExists}}}},
 			}}}
 		})
 		rest()
-		equal(t, "an affinity", "desired 1 current 1 mis 0 ready 1 updated 1 avail 1 unavail 0 | n2 i:3", c.daemons("d"))
+		equal(t, "an affinity", "desired 1 current 1 mis 0 ready 1 updated 1 avail 1 unavail 0 | n2 i:3", c.daemons())
 		var n2 corev1.Node
 		n2.Name = "n2"
 		c.delete(&n2)
 		rest()
-		equal(t, "without nodes", "desired 0 current 0 mis 0 ready 0 updated 0 avail 0 unavail 0 | n2 i:3", c.daemons("d"))
+		equal(t, "without nodes", "desired 0 current 0 mis 0 ready 0 updated 0 avail 0 unavail 0 | n2 i:3", c.daemons())
 	})
 }
 

@@ -27,7 +27,7 @@ func TestSameSeedGivesSameBytes(t *testing.T) {
 		var now []string
 		synctest.Test(t, func(t *testing.T) {
 			c := newLoop(t, workloads.Outcome{Selector: "app=slow", After: 3 * time.Second})
-			for _, obj := range []object{deployment("web", 5), deployment("slow", 3), statefulSet("db", 3), job("x")} {
+			for _, obj := range []object{deployment("web", 5), deployment("slow", 3), statefulSet(3), job("x")} {
 				synctest.Wait()
 				if err := c.Client.Create(t.Context(), obj); err != nil {
 					t.Fatal(err)

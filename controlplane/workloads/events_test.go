@@ -185,7 +185,7 @@ func TestEventsReportRefusedPodsOncePerSeries(t *testing.T) {
 		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: {}}},
 	})
 	c.settle()
-	c.Create(statefulSet("db", 1))
+	c.Create(statefulSet(1))
 	_, _ = c.Plane.Settle(c.Context()) // gives up, as requests keep failing
 	equal(t, "events", []string{
 		`! statefulset-controller StatefulSet FailedCreate: Create Pod db-0 in StatefulSet db failed error: pods "db-0" is forbidden: exceeded quota: q, requested: pods=1, used: pods=0, limited: pods=0`,

@@ -157,11 +157,11 @@ func TestJobsIgnoreEvictedPodsByTheirFailurePolicy(t *testing.T) {
 	})
 }
 
-// jobLine is the state of a Job in one line.
-func (c *cluster) jobLine(name string) string {
+// jobLine is the state of the Job x in one line.
+func (c *cluster) jobLine() string {
 	c.Helper()
 	var j batchv1.Job
-	c.get(name, &j)
+	c.get("x", &j)
 	var is []string
 	for _, condition := range j.Status.Conditions {
 		text := string(condition.Type)
@@ -199,7 +199,7 @@ func TestJobCompletes(t *testing.T) {
 			c := newCluster(t)
 			c.Create(job("x", test.with))
 			c.settle()
-			equal(t, "job", test.want, c.jobLine("x"))
+			equal(t, "job", test.want, c.jobLine())
 			var j batchv1.Job
 			c.get("x", &j)
 			equal(t, "indexes", test.indexes, j.Status.CompletedIndexes)
@@ -231,7 +231,7 @@ func TestJobRetriesUntilItsBackoffLimit(t *testing.T) {
 		} {
 			time.Sleep(step.after)
 			c.settle()
-			equal(t, "job", step.want, c.jobLine("x"))
+			equal(t, "job", step.want, c.jobLine())
 		}
 	})
 }
@@ -242,10 +242,10 @@ func TestJobMissesItsDeadline(t *testing.T) {
 		c := newCluster(t, workloads.Outcome{Selector: "app=x", Fate: workloads.Complete, After: time.Hour})
 		c.Create(job("x", func(s *batchv1.JobSpec) { s.ActiveDeadlineSeconds = new(int64(60)) }))
 		c.settle()
-		equal(t, "job", "1 active, 0 succeeded, 0 failed []", c.jobLine("x"))
+		equal(t, "job", "1 active, 0 succeeded, 0 failed []", c.jobLine())
 		time.Sleep(time.Minute)
 		c.settle()
-		equal(t, "job", "0 active, 0 succeeded, 1 failed [Failed (DeadlineExceeded) FailureTarget]", c.jobLine("x"))
+		equal(t, "job", "0 active, 0 succeeded, 1 failed [Failed (DeadlineExceeded) FailureTarget]", c.jobLine())
 		equal(t, "pods", []string(nil), c.pods())
 	})
 }
@@ -256,7 +256,7 @@ func TestJobIsSuspendedAndResumed(t *testing.T) {
 		c := newCluster(t, workloads.Outcome{Selector: "app=x", Fate: workloads.Complete, After: time.Minute})
 		c.Create(job("x", func(s *batchv1.JobSpec) { s.Suspend = new(true) }))
 		c.settle()
-		equal(t, "suspended", "0 active, 0 succeeded, 0 failed [Suspended]", c.jobLine("x"))
+		equal(t, "suspended", "0 active, 0 succeeded, 0 failed [Suspended]", c.jobLine())
 		suspend := func(yes bool) {
 			var j batchv1.Job
 			c.get("x", &j)
@@ -265,14 +265,14 @@ func TestJobIsSuspendedAndResumed(t *testing.T) {
 			c.settle()
 		}
 		suspend(false)
-		equal(t, "resumed", "1 active, 0 succeeded, 0 failed [not Suspended]", c.jobLine("x"))
+		equal(t, "resumed", "1 active, 0 succeeded, 0 failed [not Suspended]", c.jobLine())
 		suspend(true)
-		equal(t, "suspended again", "0 active, 0 succeeded, 0 failed [Suspended]", c.jobLine("x"))
+		equal(t, "suspended again", "0 active, 0 succeeded, 0 failed [Suspended]", c.jobLine())
 		equal(t, "pods", []string(nil), c.pods())
 		suspend(false)
 		time.Sleep(time.Minute)
 		c.settle()
-		equal(t, "completed", "0 active, 1 succeeded, 0 failed [Complete SuccessCriteriaMet not Suspended]", c.jobLine("x"))
+		equal(t, "completed", "0 active, 1 succeeded, 0 failed [Complete SuccessCriteriaMet not Suspended]", c.jobLine())
 	})
 }
 

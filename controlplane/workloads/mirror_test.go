@@ -17,11 +17,11 @@ import (
 	"github.com/steer-dev/steer/controlplane/workloads"
 )
 
-// mirrorsOf are the EndpointSlices that say what the Endpoints of a Service say.
-func (c *cluster) mirrorsOf(service string) []string {
+// mirrors are the EndpointSlices that say what the Endpoints of the Service db say.
+func (c *cluster) mirrors() []string {
 	c.Helper()
 	var out []string
-	for _, s := range c.mirrorObjects(service) {
+	for _, s := range c.mirrorObjects() {
 		line := fmt.Sprintf("%s %v", s.AddressType, ports(s.Ports))
 		for _, e := range s.Endpoints {
 			line += fmt.Sprintf(", %s %v", strings.Join(e.Addresses, " "), *e.Conditions.Ready)
@@ -44,12 +44,13 @@ func (c *cluster) mirrorsOf(service string) []string {
 	return out
 }
 
-func (c *cluster) mirrorObjects(service string) (out []discoveryv1.EndpointSlice) {
+// mirrorObjects are the EndpointSlices of the Service db that mirror its Endpoints.
+func (c *cluster) mirrorObjects() (out []discoveryv1.EndpointSlice) {
 	c.Helper()
 	var list discoveryv1.EndpointSliceList
 	c.list(&list)
 	for _, s := range list.Items {
-		if s.Labels[discoveryv1.LabelServiceName] == service && s.Labels[discoveryv1.LabelManagedBy] == "endpointslicemirroring-controller.k8s.io" {
+		if s.Labels[discoveryv1.LabelServiceName] == "db" && s.Labels[discoveryv1.LabelManagedBy] == "endpointslicemirroring-controller.k8s.io" {
 			out = append(out, s)
 		}
 	}
@@ -79,7 +80,7 @@ func TestMirrorCopiesEndpointsWithoutASelector(t *testing.T) {
 	}
 	c.Create(e)
 	c.settle()
-	equal(t, "without a Service", []string(nil), c.mirrorsOf("db"))
+	equal(t, "without a Service", []string(nil), c.mirrors())
 
 	s := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "default", Labels: map[string]string{"svc": "1"}},
@@ -91,8 +92,8 @@ func TestMirrorCopiesEndpointsWithoutASelector(t *testing.T) {
 		"IPv4 [], 192.0.2.10 true",
 		"IPv4 [a:5433/UDP b:5432/TCP], 192.0.2.7 true h n1 x, 192.0.2.8 true, 192.0.2.9 false",
 		"IPv6 [a:5433/UDP b:5432/TCP], 2001:db8::1 false",
-	}, c.mirrorsOf("db"))
-	one := c.mirrorObjects("db")[0]
+	}, c.mirrors())
+	one := c.mirrorObjects()[0]
 	equal(t, "labels", map[string]string{
 		"app": "db", "endpointslice.kubernetes.io/managed-by": "endpointslicemirroring-controller.k8s.io", "kubernetes.io/service-name": "db",
 	}, one.Labels)
@@ -108,21 +109,21 @@ func TestMirrorCopiesEndpointsWithoutASelector(t *testing.T) {
 		f()
 		c.update(e)
 		c.settle()
-		equal(t, what, want, c.mirrorsOf("db"))
+		equal(t, what, want, c.mirrors())
 	}
 	address := []corev1.EndpointAddress{{IP: "192.0.2.8"}}
 	change("fewer", func() { e.Subsets = []corev1.EndpointSubset{{Addresses: address, Ports: two}} }, "IPv4 [a:5433/UDP b:5432/TCP], 192.0.2.8 true") //nolint:staticcheck // clients still write them
-	before := c.mirrorObjects("db")[0]
+	before := c.mirrorObjects()[0]
 	change("another port", func() { e.Subsets[0].Ports = []corev1.EndpointPort{{Port: 1}} }, "IPv4 [:1/TCP], 192.0.2.8 true")
-	equal(t, "the slice is used again", before.UID, c.mirrorObjects("db")[0].UID)
+	equal(t, "the slice is used again", before.UID, c.mirrorObjects()[0].UID)
 	change("not to be mirrored", func() { e.Labels[discoveryv1.LabelSkipMirror] = "true" })
 	change("to be mirrored again", func() { delete(e.Labels, discoveryv1.LabelSkipMirror) }, "IPv4 [:1/TCP], 192.0.2.8 true")
-	c.delete(&c.mirrorObjects("db")[0])
+	c.delete(&c.mirrorObjects()[0])
 	c.settle()
-	equal(t, "deleted by others", []string{"IPv4 [:1/TCP], 192.0.2.8 true"}, c.mirrorsOf("db"))
-	was := c.mirrorObjects("db")[0]
+	equal(t, "deleted by others", []string{"IPv4 [:1/TCP], 192.0.2.8 true"}, c.mirrors())
+	was := c.mirrorObjects()[0]
 	change("a label", func() { e.Labels["more"] = "yes" }, "IPv4 [:1/TCP], 192.0.2.8 true")
-	is := c.mirrorObjects("db")[0]
+	is := c.mirrorObjects()[0]
 	equal(t, "labels then", true, is.UID == was.UID && is.Labels["more"] == "yes")
 	change("no addresses", func() { e.Subsets = nil })
 	change("ports at the same addresses are together, and who is not ready anywhere is not", func() {
@@ -138,7 +139,7 @@ func TestMirrorCopiesEndpointsWithoutASelector(t *testing.T) {
 	s.Spec.Selector = map[string]string{"app": "db"}
 	c.update(s)
 	c.settle()
-	equal(t, "with a selector", []string(nil), c.mirrorsOf("db"))
+	equal(t, "with a selector", []string(nil), c.mirrors())
 	equal(t, "the slice of the selector", []string{"IPv4 []"}, c.slicesOf("db"))
 	c.delete(s)
 	c.settle()
@@ -156,7 +157,7 @@ func TestMirrorLimitsTheAddressesOfASlice(t *testing.T) {
 	c.Create(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "default"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
 	c.settle()
 	found := map[string]bool{}
-	for _, s := range c.mirrorObjects("db") {
+	for _, s := range c.mirrorObjects() {
 		for _, endpoint := range s.Endpoints {
 			found[endpoint.Addresses[0]] = true
 		}

@@ -260,7 +260,7 @@ func TestPodGarbageCollectorDeletesPodsOfMissingNodes(t *testing.T) {
 		c.cordon(workloads.NodeName, true)
 		synctest.Wait()
 		c.Create(deployment("web", 2))
-		c.Create(statefulSet("db", 2))
+		c.Create(statefulSet(2))
 		synctest.Wait()
 		equal(t, "spread", "n1: 2, n2: 2", c.places())
 		n1 := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}

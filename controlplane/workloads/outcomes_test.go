@@ -321,7 +321,7 @@ func TestNamespaceWithWorkloadsGoesAway(t *testing.T) {
 	c := newCluster(t)
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "doomed"}}
 	c.Create(ns)
-	d, s, j := deployment("web", 3), statefulSet("db", 2), job("x")
+	d, s, j := deployment("web", 3), statefulSet(2), job("x")
 	for _, obj := range []object{d, s, j} {
 		obj.SetNamespace("doomed")
 		c.Create(obj)

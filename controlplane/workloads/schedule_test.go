@@ -60,9 +60,9 @@ func TestSchedulerAgreesWithKubeScheduler(t *testing.T) {
 }
 
 // newEmpty returns a cluster without a node, moved by hand.
-func newEmpty(t *testing.T, outcomes ...workloads.Outcome) *cluster {
+func newEmpty(t *testing.T) *cluster {
 	t.Helper()
-	return start(t, controlplane.Options{ManualControllers: true, Workloads: &workloads.Options{NoNode: true, Outcomes: outcomes}})
+	return start(t, controlplane.Options{ManualControllers: true, Workloads: &workloads.Options{NoNode: true}})
 }
 
 // play creates an object, and returns what becomes of it if it is a Pod.

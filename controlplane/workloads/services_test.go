@@ -158,7 +158,7 @@ func TestEndpointsNameThePodsOfAStatefulSet(t *testing.T) {
 	s := service("db", "db", corev1.ServicePort{Port: 5432})
 	s.Spec.ClusterIP = corev1.ClusterIPNone
 	c.Create(s)
-	set := statefulSet("db", 2)
+	set := statefulSet(2)
 	set.Spec.ServiceName = "db"
 	c.Create(set)
 	c.settle()
@@ -177,7 +177,7 @@ func TestServicesWithRefusedRequestsDelayNoOthers(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: "q", Namespace: "full"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: {}}},
 		})
 		time.Sleep(time.Second)
-		refused := statefulSet("db", 1)
+		refused := statefulSet(1)
 		refused.Namespace = "full"
 		c.Create(refused)
 		time.Sleep(time.Minute)

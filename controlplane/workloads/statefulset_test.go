@@ -17,10 +17,11 @@ import (
 	"github.com/steer-dev/steer/controlplane/workloads"
 )
 
-func statefulSet(name string, replicas int32) *appsv1.StatefulSet {
+// statefulSet is the StatefulSet db.
+func statefulSet(replicas int32) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"},
-		Spec:       appsv1.StatefulSetSpec{Replicas: &replicas, ServiceName: name, Selector: selector(name), Template: template(name)},
+		ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "default"},
+		Spec:       appsv1.StatefulSetSpec{Replicas: &replicas, ServiceName: "db", Selector: selector("db"), Template: template("db")},
 	}
 }
 
@@ -48,7 +49,7 @@ func (c *cluster) history() []string {
 func TestStatefulSetComesUpAndGoesDownInOrder(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	c.Create(statefulSet("db", 3))
+	c.Create(statefulSet(3))
 	equal(t, "way up", []string{
 		"", "db-0 Pending", "db-0 Running ready",
 		"db-0 Running ready, db-1 Pending", "db-0 Running ready, db-1 Running ready",
@@ -74,7 +75,7 @@ func TestStatefulSetComesUpAndGoesDownInOrder(t *testing.T) {
 func TestStatefulSetParallelDoesNotWait(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, workloads.Outcome{Selector: "apps.kubernetes.io/pod-index=0", Fate: workloads.Never})
-	s := statefulSet("db", 3)
+	s := statefulSet(3)
 	s.Spec.PodManagementPolicy = appsv1.ParallelPodManagement
 	c.Create(s)
 	c.settle()
@@ -84,7 +85,7 @@ func TestStatefulSetParallelDoesNotWait(t *testing.T) {
 func TestStatefulSetOrderedWaitsForAPodThatIsNotReady(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, workloads.Outcome{Selector: "apps.kubernetes.io/pod-index=1", Fate: workloads.Never})
-	c.Create(statefulSet("db", 3))
+	c.Create(statefulSet(3))
 	c.settle()
 	equal(t, "pods", []string{"db-0 Running ready", "db-1 Running"}, c.pods())
 }
@@ -98,7 +99,7 @@ func TestStatefulSetRollsFromTheEnd(t *testing.T) {
 		t.Run(fmt.Sprintf("partition %d", test.partition), func(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t)
-			s := statefulSet("db", 3)
+			s := statefulSet(3)
 			s.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{Partition: &test.partition}
 			c.Create(s)
 			c.settle()
@@ -132,7 +133,7 @@ func TestStatefulSetRollsFromTheEnd(t *testing.T) {
 func TestStatefulSetClaimsAreBoundAndStay(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	s := statefulSet("db", 2)
+	s := statefulSet(2)
 	s.Spec.VolumeClaimTemplates = claimTemplates()
 	c.Create(s)
 	c.settle()
@@ -182,7 +183,7 @@ func claimTemplates() []corev1.PersistentVolumeClaim {
 func TestStatefulSetClaimsFollowTheirRetentionPolicy(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	s := statefulSet("db", 3)
+	s := statefulSet(3)
 	s.Spec.VolumeClaimTemplates = claimTemplates()
 	s.Spec.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{
 		WhenDeleted: appsv1.DeletePersistentVolumeClaimRetentionPolicyType, WhenScaled: appsv1.DeletePersistentVolumeClaimRetentionPolicyType,

@@ -51,20 +51,20 @@ func (j *journal) note(format string, args ...any) {
 	j.changed = make(chan struct{})
 }
 
-// wait returns when an entry has been made n times.
-func (j *journal) wait(t *testing.T, ctx context.Context, entry string, n int) {
+// wait returns when an entry has been made.
+func (j *journal) wait(t *testing.T, ctx context.Context, entry string) {
 	t.Helper()
 	for {
 		j.mu.Lock()
 		got, changed := j.entries[entry], j.changed
 		j.mu.Unlock()
-		if got >= n {
+		if got > 0 {
 			return
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			t.Fatalf("%q came %d times, not %d: %v", entry, got, n, j.entries)
+			t.Fatalf("%q did not come: %v", entry, j.entries)
 		}
 	}
 }
@@ -126,8 +126,8 @@ func TestPodwatch(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(ctx) }()
 
-	j.wait(t, ctx, "before ", 1)
-	j.wait(t, ctx, "mypod is gone", 1) // remembered, and deleted while there was no watch
+	j.wait(t, ctx, "before ")
+	j.wait(t, ctx, "mypod is gone") // remembered, and deleted while there was no watch
 	if j.count("mypod ") != 0 {
 		t.Error("the remembered Pod was taken for a living one")
 	}
@@ -137,9 +137,9 @@ func TestPodwatch(t *testing.T) {
 	} {
 		env.Create(p)
 	}
-	j.wait(t, ctx, "later ", 1)
-	j.wait(t, ctx, "broken dropped: broken", 1)
-	j.wait(t, ctx, "panic dropped: panic: at the disco", 1)
+	j.wait(t, ctx, "later ")
+	j.wait(t, ctx, "broken dropped: broken")
+	j.wait(t, ctx, "panic dropped: panic: at the disco")
 	for _, entry := range []string{"broken failed", "panic panicked"} {
 		if got := j.count(entry); got < 6 {
 			t.Errorf("%q %d times, not once and five retries", entry, got)
@@ -155,12 +155,12 @@ func TestPodwatch(t *testing.T) {
 	if err := env.Client.Update(ctx, &later); err != nil {
 		t.Fatal(err)
 	}
-	j.wait(t, ctx, "later two", 1)
+	j.wait(t, ctx, "later two")
 	zero := int64(0)
 	if err := env.Client.Delete(ctx, &later, &client.DeleteOptions{GracePeriodSeconds: &zero}); err != nil {
 		t.Fatal(err)
 	}
-	j.wait(t, ctx, "later is gone", 1)
+	j.wait(t, ctx, "later is gone")
 
 	if j.count("elsewhere ") != 0 {
 		t.Error("a Pod on another node was not selected")
@@ -199,9 +199,9 @@ func TestPodwatchWatchesOneNamespace(t *testing.T) {
 	ctx, cancel := context.WithCancel(env.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(ctx) }()
-	j.wait(t, ctx, "other/own", 1)
+	j.wait(t, ctx, "other/own")
 	env.Create(pod("other", "last", "n1"))
-	j.wait(t, ctx, "other/last", 1)
+	j.wait(t, ctx, "other/last")
 	if j.count("default/foreign") != 0 {
 		t.Error("a Pod of another namespace was handled")
 	}

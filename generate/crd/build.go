@@ -69,12 +69,12 @@ func (b *builder) declaration(decl *load.TypeDecl, args map[string]argument) *sc
 		case implements(obj.Type(), "MarshalJSON"):
 			s := &schema.Schema{Pos: decl.Spec.Pos()}
 			if set.Has(validation + "Type") {
-				c.apply(set, markers.Type, s, decl.Spec.Type)
+				c.apply(set, markers.Type, s)
 				return s
 			}
 		case implements(obj.Type(), "MarshalText"):
 			s := &schema.Schema{Type: "string", Pos: decl.Spec.Pos()}
-			c.apply(set, markers.Type, s, decl.Spec.Type)
+			c.apply(set, markers.Type, s)
 			if s.Type != "string" {
 				b.program.Problemf(decl.Spec.Type.Pos(), "%q implements encoding.TextMarshaler but its schema type is not string: %q", decl.Spec.Name.Name, s.Type)
 			}
@@ -131,7 +131,7 @@ func (c *scope) expr(expr ast.Expr) *schema.Schema {
 	s.Description = ""
 	if c.decl != nil {
 		s.Description = c.doc(c.decl.Doc())
-		c.apply(c.program.TypeMarkers(c.decl), markers.Type, s, expr)
+		c.apply(c.program.TypeMarkers(c.decl), markers.Type, s)
 	}
 	return s
 }

@@ -48,9 +48,9 @@ type externalDocs struct {
 	Description string `marker:",optional" help:"What it is about."`
 }
 
-// flag makes a marker that the builder looks for by name.
-func flag(target markers.Target, name, category, summary, instead string) rule {
-	r := on(target, name, category, summary, normal, func(*scope, *schema.Schema, struct{}) error { return nil })
+// flag makes a marker of fields that the builder looks for by name.
+func flag(name, summary, instead string) rule {
+	r := on(markers.Field, name, "CRD validation", summary, normal, func(*scope, *schema.Schema, struct{}) error { return nil })
 	r.def.Help.Deprecated = instead
 	return r
 }
@@ -60,12 +60,12 @@ func flag(target markers.Target, name, category, summary, instead string) rule {
 func fieldRules() []rule {
 	const category = "CRD validation"
 	return slices.Concat([]rule{
-		flag(markers.Field, validation+"Required", category, "The field must be set.", "required"),
-		flag(markers.Field, validation+"Optional", category, "The field may be left out.", "optional"),
-		flag(markers.Field, "required", category, "The field must be set.", ""),
-		flag(markers.Field, "optional", category, "The field may be left out.", ""),
-		flag(markers.Field, "k8s:optional", category, "The field may be left out.", ""),
-		flag(markers.Field, validation+"Schemaless", category, "Say nothing about the field's value but what its own markers say. A last resort.", ""),
+		flag(validation+"Required", "The field must be set.", "required"),
+		flag(validation+"Optional", "The field may be left out.", "optional"),
+		flag("required", "The field must be set.", ""),
+		flag("optional", "The field may be left out.", ""),
+		flag("k8s:optional", "The field may be left out.", ""),
+		flag(validation+"Schemaless", "Say nothing about the field's value but what its own markers say. A last resort.", ""),
 		on(markers.Field, "k8s:required", category, "The field must be set, and not be empty.", normal, notEmpty),
 		on(markers.Field, "nullable", category, "The value may be null.", normal, func(_ *scope, s *schema.Schema, _ struct{}) error {
 			s.Nullable = true

@@ -6,7 +6,6 @@ package crd
 import (
 	"cmp"
 	"fmt"
-	"go/ast"
 	"slices"
 	"strings"
 
@@ -80,7 +79,7 @@ func everywhere[T any](name, summary string, priority int, apply func(s *schema.
 
 // apply changes a schema as the markers of its node say: first those for the value
 // itself, by priority and then in source order, then those for its items.
-func (c *scope) apply(set markers.Set, target markers.Target, s *schema.Schema, node ast.Node) {
+func (c *scope) apply(set markers.Set, target markers.Target, s *schema.Schema) {
 	if len(set) == 0 {
 		return
 	}

@@ -81,7 +81,7 @@ func (c *scope) property(field *ast.Field, set markers.Set) *schema.Schema {
 	}
 	s.Pos = field.Pos()
 	s.Description = c.doc(field.Doc)
-	c.apply(set, markers.Field, s, field)
+	c.apply(set, markers.Field, s)
 	return s
 }
 

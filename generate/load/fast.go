@@ -74,11 +74,7 @@ func (f *Fast) Immutable(path string) bool {
 
 // Environment is what the answers depend on besides files.
 func (f *Fast) Environment() []string {
-	work, err := f.workspace(f.build.Dir)
-	if err != nil {
-		work = err.Error()
-	}
-	return []string{f.env.root, f.env.modCache, f.selector.goos, f.selector.goarch, f.env.get("GOFLAGS"), f.env.get("GOWORK"), work}
+	return []string{f.env.root, f.env.modCache, f.selector.goos, f.selector.goarch, f.env.get("GOFLAGS"), f.env.get("GOWORK"), f.workspace(f.build.Dir)}
 }
 
 // Roots implements [Resolver].

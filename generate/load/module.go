@@ -71,11 +71,7 @@ func (f *Fast) readModule(dir string) (*module, error) {
 	if strings.Contains(flags, "-modfile") || strings.Contains(flags, "-overlay") || strings.Contains(flags, "-tags") {
 		return nil, fmt.Errorf("GOFLAGS=%s: %w", flags, ErrFallback)
 	}
-	work, err := f.workspace(dir)
-	if err != nil {
-		return nil, err
-	}
-	if work != "" {
+	if work := f.workspace(dir); work != "" {
 		m.inputs = append(m.inputs, work)
 		return m, f.askGo(m)
 	}
@@ -144,22 +140,22 @@ func (f *Fast) askGo(m *module) error {
 }
 
 // workspace returns the go.work file that governs a directory, or "".
-func (f *Fast) workspace(dir string) (string, error) {
+func (f *Fast) workspace(dir string) string {
 	switch work := f.env.get("GOWORK"); work {
 	case "off":
-		return "", nil
+		return ""
 	case "":
 	default:
-		return work, nil
+		return work
 	}
 	for {
 		work := filepath.Join(dir, "go.work")
 		if _, err := os.Stat(work); err == nil {
-			return work, nil
+			return work
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			return "", nil
+			return ""
 		}
 		dir = parent
 	}

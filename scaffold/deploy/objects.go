@@ -65,7 +65,7 @@ type builder struct {
 // Objects are all objects that the operator of a project needs, in the order in which
 // they can be applied: namespace, CRDs, accounts and roles, the operator, webhooks.
 func Objects(ctx context.Context, dir string, p *project.Project, s Settings) ([]Object, error) {
-	generated, err := generated(ctx, dir, p)
+	generated, err := generated(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ const (
 )
 
 // generated are the manifests that are made of the types and markers, by generator.
-func generated(ctx context.Context, dir string, p *project.Project) (map[string][]object, error) {
+func generated(ctx context.Context, dir string) (map[string][]object, error) {
 	request, err := generate.Parse([]string{"crd", "rbac:roleName=manager-role,leaderElection=true", "webhook", "paths=./..."}, generate.Steer)
 	if err != nil {
 		return nil, err

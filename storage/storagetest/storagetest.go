@@ -185,10 +185,10 @@ func (t *tester) contents(v storage.View, bucket, prefix, start string) []seen {
 	return out
 }
 
-// names lists the names in a bucket.
-func names(v storage.View, bucket, prefix, start string) []string {
+// names lists the names in the bucket b.
+func names(v storage.View, prefix, start string) []string {
 	var out []string
-	for r := range v.Ascend(bucket, prefix, start) {
+	for r := range v.Ascend("b", prefix, start) {
 		out = append(out, r.Key.Name)
 	}
 	return out

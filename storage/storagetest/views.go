@@ -121,7 +121,7 @@ func lists() []check {
 				{"\xff", "", nil},
 				{"d", "", nil},
 			} {
-				t.equal(tt.want, names(v, "b", tt.prefix, tt.start))
+				t.equal(tt.want, names(v, tt.prefix, tt.start))
 				t.equal(len(tt.want), v.Count("b", tt.prefix, tt.start))
 			}
 			t.equal(0, v.Count("none", "", ""))
@@ -145,17 +145,17 @@ func lists() []check {
 			}
 			slices.Sort(want)
 			v := t.view(0)
-			t.equal(want, names(v, "b", "", ""))
+			t.equal(want, names(v, "", ""))
 			t.equal(300, v.Count("b", "ns3/", ""))
-			t.equal(len(names(v, "b", "ns3/", "ns3/2")), v.Count("b", "ns3/", "ns3/2"))
+			t.equal(len(names(v, "ns3/", "ns3/2")), v.Count("b", "ns3/", "ns3/2"))
 			for i, name := range want {
 				if i%3 > 0 {
 					t.delete("b", name)
 				}
 			}
-			t.equal(1000, len(names(t.view(0), "b", "", "")))
+			t.equal(1000, len(names(t.view(0), "", "")))
 			t.equal(1000, t.view(0).Count("b", "", ""))
-			t.equal(want, names(t.view(t.at(3000)), "b", "", ""))
+			t.equal(want, names(t.view(t.at(3000)), "", ""))
 		}},
 	}
 }

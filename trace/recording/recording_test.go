@@ -48,7 +48,7 @@ func set(n int) trace.Object {
 }
 
 // write records n reconciles through a writer that is stopped then.
-func write(t testing.TB, o Options, from, n int) *Writer {
+func write(t testing.TB, o Options, from, n int) {
 	t.Helper()
 	recorder := trace.NewRecorder(trace.Options{Budget: 64 << 20})
 	for i := range n {
@@ -61,7 +61,6 @@ func write(t testing.TB, o Options, from, n int) *Writer {
 	if err := w.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	return w
 }
 
 // read returns what a reader yields.

@@ -48,14 +48,14 @@ func (g *gate) pass(name string, r *resource.AdmissionRequest, then func(*resour
 	return then(r)
 }
 
-// update returns a change of one key that passes managedFields and admission, as the
+// update returns a change of the key k to v that passes managedFields and admission, as the
 // handlers of requests make it.
-func update(wr *Write, key, value string) func(context.Context, resource.Object, *storage.Record) (resource.Object, error) {
+func update(wr *Write) func(context.Context, resource.Object, *storage.Record) (resource.Object, error) {
 	return func(ctx context.Context, old resource.Object, rec *storage.Record) (resource.Object, error) {
-		obj := resource.Object(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: wr.Request.Name}, Data: map[string]string{key: value}})
+		obj := resource.Object(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: wr.Request.Name}, Data: map[string]string{"k": "v"}})
 		if old != nil {
 			var err error
-			if obj, err = set(key, value)(ctx, old, rec); err != nil {
+			if obj, err = set("k", "v")(ctx, old, rec); err != nil {
 				return nil, err
 			}
 		}
@@ -76,7 +76,7 @@ func TestAdmissionSeesBothPassesOfEveryWrite(t *testing.T) {
 	replace := func(name string, creates bool, o WriteOptions) error {
 		wr := f.write("update", name, o)
 		wr.Creates = creates
-		_, _, err := wr.Replace(t.Context(), update(wr, "k", "v"))
+		_, _, err := wr.Replace(t.Context(), update(wr))
 		return err
 	}
 	f.authorize = func(context.Context, *resource.Request) error { return nil }
@@ -125,7 +125,7 @@ func TestAdmissionThatRefusesStoresNothing(t *testing.T) {
 		f.in.Admission = g
 		_, err := f.write("create", "", WriteOptions{}).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "b"}})
 		wr := f.write("patch", "a", WriteOptions{})
-		_, _, replaced := wr.Replace(t.Context(), update(wr, "k", "v"))
+		_, _, replaced := wr.Replace(t.Context(), update(wr))
 		_, _, deleted := f.write("delete", "a", WriteOptions{}).Delete(t.Context(), "a", &metav1.DeleteOptions{})
 		for verb, err := range map[string]error{"create": err, "update": replaced, "delete": deleted} {
 			if !errors.Is(err, refusal) {
@@ -291,7 +291,7 @@ func TestAdmissionLearnsTheOutcomeOfEachAttempt(t *testing.T) {
 		{"retried", func() {
 			g.validate = race
 			wr := f.write("patch", "a", WriteOptions{})
-			if _, _, err := wr.Replace(t.Context(), update(wr, "k", "v")); err != nil {
+			if _, _, err := wr.Replace(t.Context(), update(wr)); err != nil {
 				t.Error(err)
 			}
 		}, []resource.Outcome{resource.NotStored, resource.Stored}},

@@ -93,7 +93,7 @@ type Page struct {
 
 // List returns the page that the options ask for.
 func (g *Registry) List(ctx context.Context, sel *Selection, options *internalversion.ListOptions) (*Page, error) {
-	view, start, limit, err := g.viewFor(ctx, sel, options)
+	view, start, limit, err := g.viewFor(ctx, options)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (p *Page) add(ctx context.Context, sel *Selection, rec *storage.Record) err
 
 // viewFor returns the snapshot that a list is read from, the name at which to start,
 // and the number of records to read.
-func (g *Registry) viewFor(ctx context.Context, sel *Selection, o *internalversion.ListOptions) (view storage.View, start string, limit int64, err error) {
+func (g *Registry) viewFor(ctx context.Context, o *internalversion.ListOptions) (view storage.View, start string, limit int64, err error) {
 	limit = o.Limit
 	if o.Continue != "" {
 		token, err := decodeContinuation(o.Continue)

@@ -141,7 +141,7 @@ func TestReplaceUpdatesWhatAppearsWhileItCreates(t *testing.T) {
 	f.authorize = func(context.Context, *resource.Request) error { f.create("a"); return nil }
 	wr := f.write("patch", "a", WriteOptions{})
 	wr.Creates = true
-	rec, created, err := wr.Replace(t.Context(), update(wr, "k", "v"))
+	rec, created, err := wr.Replace(t.Context(), update(wr))
 	if err != nil || created {
 		t.Fatalf("created %v: %v", created, err)
 	}

@@ -168,13 +168,14 @@ func bookmark(revision string, end bool) watch.Event {
 	return watch.Event{Type: watch.Bookmark, Object: pod}
 }
 
-func listMeta(revision, cont string) metav1.ListMeta {
-	return metav1.ListMeta{ResourceVersion: revision, Continue: cont}
+// listMeta is that of a list at revision 7.
+func listMeta(cont string) metav1.ListMeta {
+	return metav1.ListMeta{ResourceVersion: "7", Continue: cont}
 }
 
 func TestReflectorPushesWhatTheServerSays(t *testing.T) {
 	t.Parallel()
-	synced := []listed{{meta: listMeta("7", "")}}
+	synced := []listed{{meta: listMeta("")}}
 	begun := []string{`begin mark 5 at ""`, `list "" limit 2`, `end at "7"`}
 	refused := errors.New("refused")
 	for name, c := range map[string]struct {
@@ -187,8 +188,8 @@ func TestReflectorPushesWhatTheServerSays(t *testing.T) {
 		"pages, then changes": {
 			play: &play{
 				lists: []listed{
-					{items: []runtime.Object{named("a", "1"), named("b", "2")}, meta: listMeta("7", "next")},
-					{items: []runtime.Object{named("c", "3")}, meta: listMeta("7", "")},
+					{items: []runtime.Object{named("a", "1"), named("b", "2")}, meta: listMeta("next")},
+					{items: []runtime.Object{named("c", "3")}, meta: listMeta("")},
 				},
 				watches: []watched{{events: []watch.Event{
 					{Type: watch.Added, Object: named("d", "8")}, {Type: watch.Modified, Object: named("a", "9")},
@@ -212,7 +213,7 @@ func TestReflectorPushesWhatTheServerSays(t *testing.T) {
 			play: &play{resolve: []error{fmt.Errorf("x: %w", ErrCovered)}}, want: []string{`covered at ""`}, state: Watching,
 		},
 		"objects are changed before they are kept": {
-			play: &play{lists: []listed{{items: []runtime.Object{named("a", "1")}, meta: listMeta("7", "")}}},
+			play: &play{lists: []listed{{items: []runtime.Object{named("a", "1")}, meta: listMeta("")}}},
 			transform: func(obj client.Object) (client.Object, error) {
 				return named(obj.GetName()+"!", "changed"), nil
 			},
@@ -291,11 +292,11 @@ func TestReflectorGivesUpConnectionsOnWhichNothingComes(t *testing.T) {
 		before int // of them, while the server is waited for
 	}{
 		"list": {
-			&play{lists: []listed{{items: []runtime.Object{named("a", "1")}, stall: true}, {meta: listMeta("7", "")}}},
+			&play{lists: []listed{{items: []runtime.Object{named("a", "1")}, stall: true}, {meta: listMeta("")}}},
 			[]string{`begin mark 5 at ""`, `list "" limit 2`, `put listed a at "1"`, `begin mark 5 at ""`, `list "" limit 2`, `end at "7"`, `watch from "7" initial false`}, 3,
 		},
 		"watch": {
-			&play{lists: []listed{{meta: listMeta("7", "")}}, watches: []watched{{events: []watch.Event{{Type: watch.Added, Object: named("a", "8")}}}}},
+			&play{lists: []listed{{meta: listMeta("")}}, watches: []watched{{events: []watch.Event{{Type: watch.Added, Object: named("a", "8")}}}}},
 			[]string{`begin mark 5 at ""`, `list "" limit 2`, `end at "7"`, `watch from "7" initial false`, `put a at "8"`, `watch from "8" initial false`}, 5,
 		},
 	} {

@@ -4,8 +4,6 @@
 package match
 
 import (
-	"context"
-
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -39,7 +37,7 @@ func NewDeps(d part.Deps) *Deps {
 }
 
 // namespace returns a Namespace; a missing one is a 404.
-func (d *Deps) namespace(ctx context.Context, name string) (*corev1.Namespace, error) {
+func (d *Deps) namespace(name string) (*corev1.Namespace, error) {
 	ns, err := d.namespaces.Get(name)
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)

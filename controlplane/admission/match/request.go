@@ -261,7 +261,7 @@ func (q *Request) Namespace(ctx context.Context) (*corev1.Namespace, error) {
 	n := &q.namespace
 	if !n.read {
 		n.read = true
-		n.obj, n.err = q.d.namespace(ctx, q.AttributedNamespace)
+		n.obj, n.err = q.d.namespace(q.AttributedNamespace)
 	}
 	return n.obj, n.err
 }

@@ -95,21 +95,21 @@ type typesOwner interface {
 }
 
 // of returns the types for the object of a write in a version.
-func (c *converters) of(q *match.Request, form *match.Form) (managedfields.TypeConverter, error) {
+func (c *converters) of(q *match.Request, form *match.Form) managedfields.TypeConverter {
 	kind := form.Kind
 	if owner, ok := ownership(q, kind).(typesOwner); ok {
-		return owner.TypeConverter(), nil
+		return owner.TypeConverter()
 	}
 	if known, ok := c.bodies.Load(kind); ok {
-		return known.(managedfields.TypeConverter), nil
+		return known.(managedfields.TypeConverter)
 	}
 	if _, custom := form.Object.(*unstructured.Unstructured); custom {
-		return managedfields.NewDeducedTypeConverter(), nil
+		return managedfields.NewDeducedTypeConverter()
 	}
 	t := reflect.TypeOf(form.Object).Elem()
 	manager := apply.New(apply.Endpoint{Kind: kind, Types: apply.FromOpenAPI(func() map[string]*spec.Schema { return described(kind, t) })})
 	known, _ := c.bodies.LoadOrStore(kind, manager.TypeConverter())
-	return known.(managedfields.TypeConverter), nil
+	return known.(managedfields.TypeConverter)
 }
 
 func described(kind apischema.GroupVersionKind, t reflect.Type) map[string]*spec.Schema {

@@ -161,7 +161,7 @@ func (m *changes) run(ctx context.Context, todo []invocation) error {
 		memory.require()
 	}
 	defer func() { memory.keep(m.w.AdmissionRequest) }()
-	if _, err := m.w.space(ctx); err != nil {
+	if err := m.w.readNamespace(ctx); err != nil {
 		return err
 	}
 	for i := range todo {

@@ -152,11 +152,7 @@ func (m *changes) applyConfiguration(value ref.Val, form *match.Form) (runtime.O
 	}
 	configuration := &unstructured.Unstructured{Object: applied}
 	configuration.SetGroupVersionKind(form.Kind)
-	converter, err := m.p.converters.of(m.w.Request, form)
-	if err != nil {
-		return nil, err
-	}
-	merged, err := merge(converter, form.Object, configuration)
+	merged, err := merge(m.p.converters.of(m.w.Request, form), form.Object, configuration)
 	if err != nil {
 		return nil, fmt.Errorf("error applying patch: %w", err)
 	}

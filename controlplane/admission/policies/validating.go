@@ -120,7 +120,7 @@ func (v *checks) evaluate(ctx context.Context, p *policy) error {
 			v.misconfigured(p, b, fmt.Errorf("failed to convert object version: %w", err))
 			continue
 		}
-		if _, err := v.w.space(ctx); err != nil {
+		if err := v.w.readNamespace(ctx); err != nil {
 			return err
 		}
 		for _, one := range params {

@@ -41,9 +41,9 @@ func (w *write) replace(ctx context.Context, obj runtime.Object, kind schema.Gro
 	return nil
 }
 
-// space returns the Namespace of the write; nil for a cluster-scoped object, and for a
-// Namespace.
-func (w *write) space(ctx context.Context) (*corev1.Namespace, error) {
+// readNamespace reads the Namespace of the write, once. A cluster-scoped object has none, nor
+// has a Namespace.
+func (w *write) readNamespace(ctx context.Context) error {
 	n := &w.namespace
 	if !n.read {
 		n.read = true
@@ -51,10 +51,10 @@ func (w *write) space(ctx context.Context) (*corev1.Namespace, error) {
 			n.obj, n.err = w.Namespace(ctx)
 		}
 	}
-	return n.obj, n.err
+	return n.err
 }
 
-// namespaceForm returns the value of the variable namespaceObject, once [write.space] has
+// namespaceForm returns the value of the variable namespaceObject, once [write.readNamespace] has
 // succeeded.
 func (w *write) namespaceForm() any {
 	n := &w.namespace

@@ -137,7 +137,7 @@ func TestCallsAreCounted(t *testing.T) {
 			}
 			c.configure(t, bucket, "one", hook("w", one.change))
 			for range 2 {
-				r := c.write(t, "configmaps", "v1", resource.Update, configMap("b"), configMap("b"))
+				r := c.write(t, "configmaps", resource.Update, configMap("b"), configMap("b"))
 				r.DryRun = one.dryRun
 				c.admit(t.Context(), bucket, r)
 			}

@@ -43,7 +43,7 @@ func TestConfigurationsAreNotHeldToWebhooks(t *testing.T) {
 		c := newCluster(t)
 		c.configure(t, bucket, "one", hook("w"))
 		for _, name := range []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"} {
-			r := c.write(t, name+".admissionregistration.k8s.io", "v1", resource.Delete, nil, nil)
+			r := c.write(t, name+".admissionregistration.k8s.io", resource.Delete, nil, nil)
 			equal(t, name, "", c.admit(t.Context(), bucket, r))
 		}
 		equal(t, bucket+": calls", []string{}, c.called())

@@ -166,7 +166,7 @@ func TestMutatingWebhooksPatchWhatIsDefaultedAndPruned(t *testing.T) {
 	c := newCluster(t)
 	c.configure(t, mutating, "one", hook("w"), hook("after"))
 	c.answers("w", patches(`[{"op": "remove", "path": "/spec/restartPolicy"}, {"op": "add", "path": "/spec/unknown", "value": 1}]`))
-	r := c.write(t, "pods", "v1", resource.Create, &corev1.Pod{
+	r := c.write(t, "pods", resource.Create, &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever},
 	}, nil)
 	equal(t, "error", "", c.admit(t.Context(), mutating, r))
@@ -211,7 +211,7 @@ func TestMutatingWebhooksMayPatchNothing(t *testing.T) {
 	c := newCluster(t)
 	c.configure(t, mutating, "one", hook("w"))
 	c.answers("w", patches("[]"))
-	equal(t, "error", "", c.admit(t.Context(), mutating, c.write(t, "configmaps", "v1", resource.Delete, nil, configMap("b"))))
+	equal(t, "error", "", c.admit(t.Context(), mutating, c.write(t, "configmaps", resource.Delete, nil, configMap("b"))))
 }
 
 func TestMutatingWebhooksPatchTheOptionsOfConnections(t *testing.T) {
@@ -247,13 +247,13 @@ func TestMutatingWebhooksPatchesThatFailRefuse(t *testing.T) {
 		"another group": {patch: `[{"op": "replace", "path": "/apiVersion", "value": "v2"}]`, want: internal + `no kind "ConfigMap" is registered for version "v2" in scheme "pkg/runtime/scheme.go:111"`},
 		"nothing to change": {
 			write: func(c *cluster) *resource.AdmissionRequest {
-				return c.write(t, "configmaps", "v1", resource.Delete, nil, configMap("b"))
+				return c.write(t, "configmaps", resource.Delete, nil, configMap("b"))
 			},
 			patch: patchA, want: internal + `admission webhook "w" attempted to modify the object, which is not supported for this operation`,
 		},
 		"another version of a custom resource": {
 			write: func(c *cluster) *resource.AdmissionRequest {
-				return c.write(t, "configmaps", "v1", resource.Create, &unstructured.Unstructured{Object: map[string]any{
+				return c.write(t, "configmaps", resource.Create, &unstructured.Unstructured{Object: map[string]any{
 					"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "x"},
 				}}, nil)
 			},

@@ -34,8 +34,8 @@ func event(message string) *corev1.Event {
 // asEventsGroup is an update of an Event through the group events.k8s.io.
 func (c *cluster) asEventsGroup(t *testing.T) *resource.AdmissionRequest {
 	t.Helper()
-	r := c.write(t, "events.events.k8s.io", "v1", resource.Update, nil, nil)
-	core := c.write(t, "events", "v1", resource.Update, nil, nil)
+	r := c.write(t, "events.events.k8s.io", resource.Update, nil, nil)
+	core := c.write(t, "events", resource.Update, nil, nil)
 	for message, into := range map[string]*resource.Object{"new": &r.Object, "old": &r.Old} {
 		obj, err := core.Resource.ConvertTo(t.Context(), event(message), r.Resource, "v1")
 		if err != nil {
@@ -49,7 +49,7 @@ func (c *cluster) asEventsGroup(t *testing.T) *resource.AdmissionRequest {
 // attached is a connection to the subresource attach of a Pod.
 func (c *cluster) attached(t *testing.T) *resource.AdmissionRequest {
 	t.Helper()
-	r := c.write(t, "pods", "v1", resource.Connect, nil, nil)
+	r := c.write(t, "pods", resource.Connect, nil, nil)
 	version := *r.Version
 	version.Subresources = append(slices.Clone(version.Subresources), resource.Subresource{
 		Name: "attach", Kind: corev1.SchemeGroupVersion.WithKind("PodAttachOptions"),
@@ -101,7 +101,7 @@ request:` + ofConfigMap[:len(ofConfigMap)-len("{username: jane}")] + `{username:
 		},
 		"dry run of an update, in v1beta1": {
 			write: func(c *cluster) *resource.AdmissionRequest {
-				r := c.write(t, "configmaps", "v1", resource.Update, configMap("c"), configMap("b"))
+				r := c.write(t, "configmaps", resource.Update, configMap("c"), configMap("b"))
 				r.DryRun, r.Options = true, &metav1.UpdateOptions{TypeMeta: options("UpdateOptions"), DryRun: []string{"All"}}
 				return r
 			},
@@ -119,7 +119,7 @@ request:` + ofConfigMap + `
 		},
 		"delete": {
 			write: func(c *cluster) *resource.AdmissionRequest {
-				r := c.write(t, "configmaps", "v1", resource.Delete, nil, configMap("b"))
+				r := c.write(t, "configmaps", resource.Delete, nil, configMap("b"))
 				r.Options = &metav1.DeleteOptions{TypeMeta: options("DeleteOptions")}
 				return r
 			},
@@ -158,7 +158,7 @@ request:
 		},
 		"a Namespace is in itself": {
 			write: func(c *cluster) *resource.AdmissionRequest {
-				return c.write(t, "namespaces", "v1", resource.Delete, nil, nil)
+				return c.write(t, "namespaces", resource.Delete, nil, nil)
 			},
 			want: `
 kind: AdmissionReview
@@ -184,7 +184,7 @@ request:
 					TypeMeta:   metav1.TypeMeta{APIVersion: "autoscaling/v1", Kind: "Scale"},
 					ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: "default"}, Spec: autoscalingv1.ScaleSpec{Replicas: 3},
 				}
-				r := c.write(t, "deployments.apps", "v1", resource.Update, scale, nil)
+				r := c.write(t, "deployments.apps", resource.Update, scale, nil)
 				r.Subresource, r.Strategy = "scale", nil
 				return r
 			},

@@ -192,13 +192,13 @@ func (c *cluster) configure(tb testing.TB, bucket, name string, hooks ...v1.Muta
 	})
 }
 
-// write is a request for a resource ("pods", "deployments.apps") in a version.
-func (c *cluster) write(tb testing.TB, name, version string, operation resource.Operation, obj, old resource.Object) *resource.AdmissionRequest {
+// write is a request for a resource ("pods", "deployments.apps") in version v1.
+func (c *cluster) write(tb testing.TB, name string, operation resource.Operation, obj, old resource.Object) *resource.AdmissionRequest {
 	tb.Helper()
 	gr := schema.ParseGroupResource(name)
 	for _, r := range c.server.Resources() {
 		for i := range r.Versions {
-			if v := &r.Versions[i]; r.GroupResource() == gr && v.Name == version {
+			if v := &r.Versions[i]; r.GroupResource() == gr && v.Name == "v1" {
 				q := &resource.Request{Resource: r, Version: v, Name: "x", User: &auth.User{Name: "jane"}, Warnings: &resource.Warnings{}}
 				if r.Namespaced {
 					q.Namespace = "default"
@@ -207,14 +207,14 @@ func (c *cluster) write(tb testing.TB, name, version string, operation resource.
 			}
 		}
 	}
-	tb.Fatalf("%s is not served in %s", name, version)
+	tb.Fatalf("%s is not served in v1", name)
 	return nil
 }
 
 // create is the creation of a ConfigMap.
 func (c *cluster) create(tb testing.TB) *resource.AdmissionRequest {
 	tb.Helper()
-	return c.write(tb, "configmaps", "v1", resource.Create, configMap("b"), nil)
+	return c.write(tb, "configmaps", resource.Create, configMap("b"), nil)
 }
 
 func configMap(value string) *corev1.ConfigMap {

@@ -123,7 +123,7 @@ func (c *class) matches(a *auth.Attributes) bool {
 		}
 		for j := range rule.NonResourceRules {
 			r := &rule.NonResourceRules[j]
-			if has(r.Verbs, a.Verb, flowcontrolv1.VerbAll) && slices.ContainsFunc(r.NonResourceURLs, func(url string) bool { return leadsTo(url, a.Path) }) {
+			if has(r.Verbs, a.Verb) && slices.ContainsFunc(r.NonResourceURLs, func(url string) bool { return leadsTo(url, a.Path) }) {
 				return true
 			}
 		}
@@ -148,20 +148,20 @@ func is(user *auth.User, s *flowcontrolv1.Subject) bool {
 }
 
 func covers(r *flowcontrolv1.ResourcePolicyRule, a *auth.Attributes) bool {
-	if !has(r.Verbs, a.Verb, flowcontrolv1.VerbAll) || !has(r.APIGroups, a.Group, flowcontrolv1.APIGroupAll) {
+	if !has(r.Verbs, a.Verb) || !has(r.APIGroups, a.Group) {
 		return false
 	}
 	if a.Subresource == "" {
-		if !has(r.Resources, a.Resource, flowcontrolv1.ResourceAll) {
+		if !has(r.Resources, a.Resource) {
 			return false
 		}
-	} else if !has(r.Resources, a.Resource+"/"+a.Subresource, flowcontrolv1.ResourceAll) {
+	} else if !has(r.Resources, a.Resource+"/"+a.Subresource) {
 		return false
 	}
 	if a.Namespace == "" {
 		return r.ClusterScope
 	}
-	return has(r.Namespaces, a.Namespace, flowcontrolv1.NamespaceEvery)
+	return has(r.Namespaces, a.Namespace)
 }
 
 // leadsTo reports whether a URL of a rule is a path, or one above it.
@@ -174,7 +174,8 @@ func leadsTo(url, path string) bool {
 	return ok && strings.HasPrefix(below, "/")
 }
 
-// has reports whether a list has a name, or all of them.
-func has(list []string, name, all string) bool {
-	return len(list) == 1 && list[0] == all || slices.Contains(list, name)
+// has reports whether a list of a rule has a name, or stands for all names: every kind of list
+// has the same word for that.
+func has(list []string, name string) bool {
+	return len(list) == 1 && list[0] == flowcontrolv1.NameAll || slices.Contains(list, name)
 }

@@ -130,7 +130,7 @@ func (k Kind) Row(t *testing.T, cases []Case) {
 	t.Helper()
 	k.run(t, "row", cases, func(t *testing.T, c Case) {
 		t.Helper()
-		_, version := k.find(t)
+		version := k.find(t)
 		obj := version.New()
 		decode(t, k.object(t, c.change()), obj)
 		cells, err := version.Printer.Cells(obj)
@@ -158,23 +158,23 @@ func (k Kind) run(t *testing.T, verb string, cases []Case, check func(t *testing
 	}
 }
 
-func (k Kind) find(t testing.TB) (*resource.Resource, *resource.Version) {
+func (k Kind) find(t testing.TB) *resource.Version {
 	t.Helper()
 	for _, r := range k.Resources {
 		for i := range r.Versions {
 			if gvk := r.GroupVersionKind(r.Versions[i].Name); gvk.GroupVersion().String() == k.APIVersion && gvk.Kind == k.Kind {
-				return r, &r.Versions[i]
+				return &r.Versions[i]
 			}
 		}
 	}
 	t.Fatalf("%s %s is not in the resources", k.APIVersion, k.Kind)
-	return nil, nil
+	return nil
 }
 
 // strategy of the kind, or of its subresource.
 func (k Kind) strategy(t testing.TB, subresource string) resource.Strategy {
 	t.Helper()
-	_, version := k.find(t)
+	version := k.find(t)
 	if subresource == "" {
 		return version.Strategy
 	}
@@ -200,7 +200,7 @@ func (k Kind) object(t testing.TB, change string) map[string]any {
 // valid object has.
 func (k Kind) stored(t testing.TB) resource.Object {
 	t.Helper()
-	_, version := k.find(t)
+	version := k.find(t)
 	o := k.object(t, "")
 	obj := version.New()
 	decode(t, o, obj)
@@ -233,7 +233,7 @@ func (k Kind) written(t testing.TB, change string) (obj, old resource.Object, _ 
 
 func (k Kind) prepared(t testing.TB, o map[string]any, old resource.Object) (resource.Object, resource.Strategy) {
 	t.Helper()
-	_, version := k.find(t)
+	version := k.find(t)
 	obj := version.New()
 	decode(t, o, obj)
 	identify(obj)

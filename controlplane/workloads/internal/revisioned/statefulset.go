@@ -130,7 +130,8 @@ func (o *ordered) act() {
 		}
 	}
 	for _, p := range o.condemned {
-		if o.condemn(p, unfit) && !o.parallel() {
+		o.condemn(p, unfit)
+		if !o.parallel() {
 			return
 		}
 	}
@@ -160,19 +161,15 @@ func (o *ordered) member(n int, p *cluster.Object) bool {
 	return !o.fit(p)
 }
 
-// condemn deletes a Pod beyond the replicas, and reports whether the others
-// wait for that.
-func (o *ordered) condemn(p, unfit *cluster.Object) bool {
-	if p.Deleting {
-		return true
-	}
-	if !o.parallel() && !o.fit(p) && p != unfit {
-		return true
+// condemn deletes a Pod beyond the replicas. One by one, a Pod that is not fit waits for the
+// first of those.
+func (o *ordered) condemn(p, unfit *cluster.Object) {
+	if p.Deleting || !o.parallel() && !o.fit(p) && p != unfit {
+		return
 	}
 	n, _ := o.ordinal(p)
 	o.handOver(n, p)
 	o.remove(n, p)
-	return true
 }
 
 func (o *ordered) remove(n int, p *cluster.Object) {
