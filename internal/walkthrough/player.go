@@ -16,6 +16,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/steer-dev/steer/internal/children"
 )
 
 const (
@@ -49,20 +51,20 @@ func Play(ctx context.Context, o Options, pages ...string) error {
 	for _, page := range pages {
 		blocks, err := Read(page)
 		if err != nil {
-			return errors.Join(err, p.stop())
+			return errors.Join(err, p.stop(ctx))
 		}
 		began := time.Now()
 		for _, b := range blocks {
 			if err := p.play(ctx, b); err != nil {
-				return errors.Join(fmt.Errorf("%s:%d: %w", b.Page, b.Line, err), p.stop())
+				return errors.Join(fmt.Errorf("%s:%d: %w", b.Page, b.Line, err), p.stop(ctx))
 			}
 		}
 		for name := range p.terminals {
-			return errors.Join(fmt.Errorf("%s: the terminal %s has no end", page, name), p.stop())
+			return errors.Join(fmt.Errorf("%s: the terminal %s has no end", page, name), p.stop(ctx))
 		}
 		fmt.Fprintf(o.Out, "%6.1f s  %s\n", time.Since(began).Seconds(), page)
 	}
-	return p.stop()
+	return p.stop(ctx)
 }
 
 // player is a session of bash.
@@ -70,7 +72,8 @@ type player struct {
 	o         Options
 	dir       string // where the session is
 	logs      string // a folder for the output of terminals
-	bash      *exec.Cmd
+	bash      *children.Child
+	forget    func() bool // no longer kills bash when the context of Play ends
 	in        io.WriteCloser
 	lines     chan string
 	terminals map[string]*terminal
@@ -90,24 +93,26 @@ func start(ctx context.Context, o Options) (*player, error) {
 		return nil, fmt.Errorf("walkthrough: %w", err)
 	}
 	p := &player{
-		o: o, dir: o.Dir, logs: logs, bash: exec.CommandContext(ctx, "bash", "--norc"),
+		o: o, dir: o.Dir, logs: logs,
 		lines: make(chan string, 1024), terminals: map[string]*terminal{},
 	}
-	p.bash.Dir = o.Dir
-	p.bash.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "KUBECONFIG=") }),
+	bash := exec.Command("bash", "--norc")
+	bash.Dir = o.Dir
+	bash.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "KUBECONFIG=") }),
 		"GIT_AUTHOR_NAME=reader", "GIT_AUTHOR_EMAIL=reader@example.com", "GIT_COMMITTER_NAME=reader", "GIT_COMMITTER_EMAIL=reader@example.com")
-	if p.in, err = p.bash.StdinPipe(); err != nil {
+	if p.in, err = bash.StdinPipe(); err != nil {
 		return nil, fmt.Errorf("walkthrough: %w", err)
 	}
 	out, into, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("walkthrough: %w", err)
 	}
-	p.bash.Stdout, p.bash.Stderr = into, into
-	if err := p.bash.Start(); err != nil {
+	bash.Stdout, bash.Stderr = into, into
+	if p.bash, err = children.Start(bash); err != nil {
 		return nil, fmt.Errorf("walkthrough: %w", err)
 	}
-	go func() { // ends with the pipe, which the session and its commands hold open
+	p.forget = context.AfterFunc(ctx, p.bash.Kill) // with what runs in its background
+	go func() {                                    // ends with the pipe, which the session and its commands hold open
 		defer close(p.lines)
 		for r := bufio.NewReader(out); ; {
 			line, err := r.ReadString('\n')
@@ -124,10 +129,11 @@ func start(ctx context.Context, o Options) (*player, error) {
 }
 
 // stop ends the session and what runs in its background.
-func (p *player) stop() error {
+func (p *player) stop(ctx context.Context) error {
+	defer p.forget()
 	var errs []error
 	for name := range p.terminals {
-		errs = append(errs, p.end(name))
+		errs = append(errs, p.end(ctx, name))
 	}
 	errs = append(errs, p.in.Close(), p.bash.Wait(), os.RemoveAll(p.logs))
 	return errors.Join(errs...)
@@ -147,7 +153,7 @@ func (p *player) play(ctx context.Context, b Block) error {
 		if p.o.WithoutServer {
 			return nil
 		}
-		return p.end(b.Name)
+		return p.end(ctx, b.Name)
 	default:
 		return nil
 	}
@@ -316,12 +322,12 @@ func (t *terminal) take(shown []string, log string) []string {
 }
 
 // end ends a terminal as Ctrl-C does, and waits for it.
-func (p *player) end(name string) error {
+func (p *player) end(ctx context.Context, name string) error {
 	t := p.terminals[name]
 	if t == nil {
 		return fmt.Errorf("no terminal %s runs", name)
 	}
 	delete(p.terminals, name)
-	_, _, err := p.run(context.Background(), fmt.Sprintf("kill -TERM %s; wait %s", t.pid, t.pid))
+	_, _, err := p.run(ctx, fmt.Sprintf("kill -TERM %s; wait %s", t.pid, t.pid))
 	return err
 }

@@ -5,12 +5,17 @@ package walkthrough
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 )
 
 // page makes a page of text in which ”' stands for a fence.
@@ -213,6 +218,44 @@ func TestPlayStopsWhereThePageIsWrong(t *testing.T) {
 		if _, err := play(t, text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
+	}
+}
+
+func TestPlayThatIsCancelledEndsWhatRuns(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("pages are played by bash")
+	}
+	dir := t.TempDir()
+	if err := exec.Command("mkfifo", filepath.Join(dir, "up")).Run(); err != nil {
+		t.Fatal(err)
+	}
+	name := page(t, "<!-- terminal: a -->\n'''console\n$ sh -c 'exec sleep 600 >up'\n'''\n'''console\n$ sleep 600\n'''\n<!-- end: a -->\n")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	played := make(chan error, 1)
+	go func() { played <- Play(ctx, Options{Dir: dir, Out: &bytes.Buffer{}}, name) }()
+	up, err := os.Open(filepath.Join(dir, "up")) // when the terminal opens it, too
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer up.Close()
+	cancel()
+	if err := <-played; err == nil {
+		t.Error("no error")
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := up.Read(make([]byte, 1))
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, io.EOF) {
+			t.Error(err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("the terminal goes on")
 	}
 }
 
