@@ -306,7 +306,7 @@ func testWatchesOutliveTheRequestTimeout(t *testing.T, role string) {
 					t.Errorf("the watch that is read got %q", got)
 				}
 				_ = answer.Body.Close()
-				for range events { //nolint:revive // until the reader has ended
+				for range events { // until the reader has ended
 				}
 			})
 		})

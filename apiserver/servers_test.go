@@ -35,7 +35,7 @@ func (leading) Forward(http.ResponseWriter, apiserver.Forwarded) (bool, error) {
 // following is that of a server that has another one execute it.
 type following struct{ leader *apiserver.Server }
 
-func (following) Enter(context.Context) (func(), error) { return nil, nil } //nolint:nilnil // another leads
+func (following) Enter(context.Context) (func(), error) { return nil, nil } // another leads
 func (following) CatchUp(context.Context) error         { return nil }
 func (f following) Forward(w http.ResponseWriter, r apiserver.Forwarded) (bool, error) {
 	request := r.Request.Clone(r.Request.Context())

@@ -161,7 +161,7 @@ func TestParseReadsTheFlagsOfKubernetesComponents(t *testing.T) {
 	if _, err := ParseCipherSuites("TLS_RSA_WITH_RC4_128_SHA"); err == nil || !strings.Contains(err.Error(), "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256") {
 		t.Errorf("an insecure suite: %v", err)
 	}
-	if c := (TLS{MinVersion: tls.VersionTLS11}).Config(nil); c.MinVersion != tls.VersionTLS12 { //nolint:staticcheck // what must be refused
+	if c := (TLS{MinVersion: tls.VersionTLS11}).Config(nil); c.MinVersion != tls.VersionTLS12 { // what must be refused
 		t.Errorf("the lowest version is %x", c.MinVersion)
 	}
 }

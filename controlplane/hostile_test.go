@@ -277,7 +277,7 @@ func cost(f func()) uint64 {
 // TestUnauthenticatedRequestsAreBounded measures what the process allocates for
 // requests without credentials, or with wrong ones, against the bytes that they have. It
 // is not parallel, so that it measures nothing else.
-func TestUnauthenticatedRequestsAreBounded(t *testing.T) { //nolint:paralleltest // see above
+func TestUnauthenticatedRequestsAreBounded(t *testing.T) {
 	for _, s := range setUps() {
 		t.Run(s.name, func(t *testing.T) { measureStrangers(t, s.of(t).plane) })
 	}

@@ -25,7 +25,7 @@ func TestListenerKeepsTheLifecycle(t *testing.T) {
 		t.Fatal(err)
 	}
 	lifecycletest.RunClosed(t, func(t *testing.T) lifecycletest.Closed {
-		server := &http.Server{Handler: http.NotFoundHandler()} //nolint:gosec // the client is the test
+		server := &http.Server{Handler: http.NotFoundHandler()} // the client is the test
 		l, err := listen(t.Context(), "127.0.0.1:0", nil, keys, server, func(l net.Listener) net.Listener { return l }, nil, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Error(err)

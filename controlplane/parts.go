@@ -48,7 +48,7 @@ import (
 
 // parts returns all parts of the plane, those that [Options.Disable] names as well, and
 // the authenticator of its server, which verifies the tokens of one of them.
-func (p *Plane) parts(roles *rbac.Authorizer) (part.List, *authenticator, error) {
+func (p *Plane) parts(roles *rbac.Authorizer) (part.List, *authenticator, error) { //nolint:funlen // the list of parts, and what they share
 	o, server := &p.options, p.server
 	var err error
 	p.webhooks, err = webhookclient.New(o.Webhooks, webhookclient.Deps{Store: p.store, Public: o.Listen != "" && !onlyLocal(o.Listen), Simulates: o.Workloads != nil})

@@ -222,7 +222,7 @@ func TestPartsArePublished(t *testing.T) {
 	case !*update:
 		t.Fatalf("the tables of %s are stale: go test ./controlplane -run %s -update", paper, t.Name())
 	default:
-		if err := os.WriteFile(paper, []byte(head+begin+want.String()+end+tail), 0o644); err != nil { //nolint:gosec // a page is for all users
+		if err := os.WriteFile(paper, []byte(head+begin+want.String()+end+tail), 0o644); err != nil { // a page is for all users
 			t.Fatal(err)
 		}
 	}

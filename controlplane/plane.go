@@ -64,7 +64,7 @@ type Plane struct {
 	// or wait: it is taken with a context, and by them alone.
 	changing chan struct{}
 	// ends is done when Stop begins: a Start under way ends.
-	ends context.Context //nolint:containedctx // the life of the plane
+	ends context.Context // the life of the plane
 	end  context.CancelFunc
 	// listener, cancel, which ends the loop of the controllers, and stopped belong to the
 	// holder of changing.

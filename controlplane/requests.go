@@ -122,6 +122,6 @@ func statusOf(code int, answer []byte) metav1.Status {
 	if json.Unmarshal(answer, &status) != nil || status.Message == "" {
 		status = metav1.Status{Message: string(answer)}
 	}
-	status.Status, status.Code = metav1.StatusFailure, int32(code) //nolint:gosec // an HTTP status
+	status.Status, status.Code = metav1.StatusFailure, int32(code) // an HTTP status
 	return status
 }

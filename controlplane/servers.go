@@ -84,7 +84,7 @@ func (p *Plane) register(at *net.TCPAddr) {
 	host, _ := os.Hostname() // the address distinguishes servers as well
 	p.registered = p.self.Register(kubernetesservice.Identity{
 		Host: host, Holder: string(p.options.Entropy.UID()),
-		Address: netip.AddrPortFrom(kubernetesservice.Reachable(at), uint16(at.Port)), //nolint:gosec // a port
+		Address: netip.AddrPortFrom(kubernetesservice.Reachable(at), uint16(at.Port)), // a port
 	}, p.options.Log)
 }
 

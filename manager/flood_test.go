@@ -72,7 +72,7 @@ func heap() int64 {
 // TestFloodsOfAnOperatorsPortsLeaveItsLeaseAndItsMemory floods the metrics with invented
 // tokens and the webhooks with reviews, for a minute. The client of the manager may send one
 // request a second. The test is not parallel, so that it measures nothing else.
-func TestFloodsOfAnOperatorsPortsLeaveItsLeaseAndItsMemory(t *testing.T) { //nolint:paralleltest // see above
+func TestFloodsOfAnOperatorsPortsLeaveItsLeaseAndItsMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := newEnv(t, corev1.AddToScheme, coordinationv1.AddToScheme)
 		cfg := rest.CopyConfig(env.Config)

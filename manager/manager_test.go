@@ -197,7 +197,7 @@ func TestProbesAndMetricsAreServed(t *testing.T) {
 	<-m.Elected()
 	get := func(url string) string {
 		t.Helper()
-		resp, err := http.Get(url) //nolint:noctx // loopback, in a test
+		resp, err := http.Get(url) // loopback, in a test
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -160,7 +160,7 @@ func TestASecureMetricsServerSpeaksTLSAndAsksWhoScrapes(t *testing.T) {
 	startServers(t, m)
 	secure := &http.Client{Transport: &http.Transport{
 		ForceAttemptHTTP2: true,
-		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // self-signed, on loopback, in a test
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, // self-signed, on loopback, in a test
 	}}
 	defer secure.CloseIdleConnections()
 	url := "https://" + m.servers.scraping.String() + "/metrics"
@@ -193,7 +193,7 @@ func TestServersAreNotDelayedByASlowScraper(t *testing.T) {
 	m.Registry().MustRegister(blockingCollector{entered, blocked})
 	startServers(t, m)
 	dial := func() net.Conn {
-		c, err := net.Dial("tcp", m.servers.scraping.String()) //nolint:noctx // loopback, in a test
+		c, err := net.Dial("tcp", m.servers.scraping.String()) // loopback, in a test
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -305,7 +305,7 @@ func TestDebuggingShowsReconcilesAsJSONLinesAndProfiles(t *testing.T) {
 	startServers(t, m)
 	get := func(path string) *http.Response {
 		t.Helper()
-		resp, err := http.Get("http://" + m.servers.debugging.String() + path) //nolint:noctx // loopback, in a test
+		resp, err := http.Get("http://" + m.servers.debugging.String() + path) // loopback, in a test
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -79,7 +79,7 @@ func TestConnectionsOfEachServerAreBounded(t *testing.T) {
 			}
 			defer c.Close()
 			if at == m.webhooks.Addr() {
-				c = tls.Client(c, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // it is about who is answered
+				c = tls.Client(c, &tls.Config{InsecureSkipVerify: true}) // it is about who is answered
 			}
 			clients = append(clients, c)
 		}

@@ -311,10 +311,10 @@ func (f plans) file(p plan.Plan) string { return filepath.Join(string(f), p.Name
 func (f plans) write(t *testing.T, failure report.Failure) string {
 	text, err := plan.Encode(failure.Plan, failure.Verdict)
 	if err == nil {
-		err = os.MkdirAll(string(f), 0o755) //nolint:gosec // sources
+		err = os.MkdirAll(string(f), 0o755) // sources
 	}
 	if err == nil {
-		err = os.WriteFile(f.file(failure.Plan), text, 0o644) //nolint:gosec // a source
+		err = os.WriteFile(f.file(failure.Plan), text, 0o644) // a source
 	}
 	if err != nil {
 		t.Errorf("sim: keep the plan: %v", err)

@@ -110,7 +110,7 @@ func (k *keeping) Read(ctx context.Context) (map[string][]byte, error) {
 	k.secret = newSecret()
 	err := k.client.Get(ctx, client.ObjectKey{Namespace: k.Namespace, Name: k.Secret}, k.secret)
 	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil // there is none
 	}
 	return dataOf(k.secret), err
 }

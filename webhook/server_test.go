@@ -454,7 +454,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = c.Close() })
-		handshakes = append(handshakes, tls.Client(c, &tls.Config{InsecureSkipVerify: true}).Handshake) //nolint:gosec // it is about who is answered
+		handshakes = append(handshakes, tls.Client(c, &tls.Config{InsecureSkipVerify: true}).Handshake) // it is about who is answered
 	}
 	if err := handshakes[2](); err == nil {
 		t.Error("of three connections, where two are allowed, the third one is served")

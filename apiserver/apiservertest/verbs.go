@@ -16,7 +16,7 @@ import (
 )
 
 // reads are the contract of get and list.
-func reads() []check {
+func reads() []check { //nolint:funlen // a table of checks
 	return []check{
 		{"what is not there is a 404", []string{"get"}, func(s *tester) {
 			s.must(http.StatusNotFound, http.MethodGet, s.path("default", "/absent"), nil)
@@ -113,7 +113,7 @@ func reads() []check {
 }
 
 // writes are the contract of create, update and patch.
-func writes() []check {
+func writes() []check { //nolint:funlen // a table of checks
 	return []check{
 		{"a new object has a uid, a time and a revision, and its name is taken", []string{"create", "get"}, func(s *tester) {
 			made := s.create("a")

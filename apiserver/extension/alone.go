@@ -94,11 +94,11 @@ func (f *files) readToken() error {
 func (f *files) Read(context.Context) (map[string][]byte, error) {
 	data := map[string][]byte{}
 	if f.dir == "" {
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil // there is none
 	}
 	entries, err := os.ReadDir(filepath.Join(f.dir, authorityFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil // there is none
 	}
 	if err != nil {
 		return nil, err

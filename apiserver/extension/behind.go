@@ -78,7 +78,7 @@ func (r *registration) Read(ctx context.Context) (map[string][]byte, error) {
 	r.secret = corev1.Secret{}
 	err := r.client.Get(ctx, r.secretsPath()+"/"+r.secretName(), &r.secret)
 	if cluster.Answered(err, http.StatusNotFound) {
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil // there is none
 	}
 	return r.secret.Data, err
 }

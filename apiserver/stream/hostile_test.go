@@ -66,7 +66,7 @@ func dial(t *testing.T, backend resource.Connecter, upgrade, protocol, query str
 	listener.conn <- theirs
 	ctx, cancel := context.WithCancel(t.Context())
 	var handling sync.WaitGroup
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { //nolint:gosec // over a pipe
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // over a pipe
 		handling.Add(1)
 		defer handling.Done()
 		backend.Connect(ctx, &resource.Request{}, w, r)
@@ -275,13 +275,13 @@ func streams(headers func(i int) http.Header) func(*stranger) error {
 
 // TestMemoryOfAConnectionIsBounded floods connections of every protocol, and measures what
 // of it the process keeps. It is not parallel, so that it measures nothing else.
-func TestMemoryOfAConnectionIsBounded(t *testing.T) { //nolint:paralleltest // see above
+func TestMemoryOfAConnectionIsBounded(t *testing.T) {
 	for name, flood := range floods() {
 		for _, reads := range []bool{true, false} {
 			if !reads && flood.protocol != "v5.channel.k8s.io" {
 				continue // spdystream then waits for a mutex, which no bubble takes for idle
 			}
-			t.Run(fmt.Sprintf("%s, reading %t", name, reads), func(t *testing.T) { //nolint:paralleltest // as above
+			t.Run(fmt.Sprintf("%s, reading %t", name, reads), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := dial(t, flood.backend, flood.upgrade, flood.protocol, flood.query)
 					synctest.Wait()

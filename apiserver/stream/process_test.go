@@ -22,7 +22,7 @@ import (
 
 // process runs this test's own program, whose flags the client says.
 func process(ctx context.Context, _ *resource.Request, o stream.Options, s *stream.Session) error {
-	return s.Run(exec.CommandContext(ctx, os.Args[0], o.Command...)) //nolint:gosec // the test says them
+	return s.Run(exec.CommandContext(ctx, os.Args[0], o.Command...)) // the test says them
 }
 
 // TestSessionEndsWithItsProcess leaves the input open, as the terminal of kubectl does.

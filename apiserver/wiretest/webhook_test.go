@@ -240,6 +240,6 @@ func (toBackend) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	out := r.Clone(r.Context())
 	out.URL.Scheme, out.URL.Host, out.Body, out.ContentLength = "https", "127.0.0.1:"+body.Port, nil, 0
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // a server of this test
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} // a server of this test
 	return transport.RoundTrip(out)
 }

@@ -135,7 +135,7 @@ func alone(t *testing.T, f func(t *testing.T)) time.Duration {
 	return (cpu(t, syscall.RUSAGE_SELF) - began) / runs
 }
 
-func TestCosts(t *testing.T) { //nolint:paralleltest // it measures
+func TestCosts(t *testing.T) { // it measures
 	dir := os.Getenv(journal.Variable) // that of the test, in a worker of it
 	worker := dir != ""
 	if !worker {

@@ -225,7 +225,7 @@ func (w *soakWatcher) watch(at *stretch) error {
 	for n := 0; ; n++ {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
-			return nil //nolint:nilerr // the server ends watches that are far behind
+			return nil // the server ends watches that are far behind
 		}
 		var event struct {
 			Type   string     `json:"type"`

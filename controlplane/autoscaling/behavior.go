@@ -189,7 +189,7 @@ func (h *history) rate(rules *autoscalingv2.HPAScalingRules, current int32, dire
 	for _, p := range rules.Policies {
 		period := time.Duration(p.PeriodSeconds) * time.Second
 		began := current - within(h.added, period, now) + within(h.removed, period, now)
-		allowed := began + int32(direction)*p.Value //nolint:gosec // 1 or -1
+		allowed := began + int32(direction)*p.Value // 1 or -1
 		if p.Type == autoscalingv2.PercentScalingPolicy {
 			change := float64(began) * (1 + float64(direction)*float64(p.Value)/100)
 			if direction > 0 {

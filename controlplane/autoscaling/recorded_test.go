@@ -180,7 +180,7 @@ func recordScenes(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{t: t, client: &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}} //nolint:gosec // of this test
+	c := &cluster{t: t, client: &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}} // of this test
 	if err := json.Unmarshal(line, &c.at); err != nil {
 		t.Fatal(err)
 	}

@@ -199,7 +199,7 @@ func (c *calculation) utilization(samples map[string]sample, resource corev1.Res
 		if requested == 0 {
 			return 0, average{}, errors.New("no metrics returned matched known pods")
 		}
-		percent := int32(used * 100 / requested) //nolint:gosec // as wide as the field of the status
+		percent := int32(used * 100 / requested) // as wide as the field of the status
 		return float64(percent) / float64(target), average{value: used / pods, percent: percent}, nil
 	}
 	return c.perPod(samples, resource, ratio, func(pod string) int64 { return requests[pod] * int64(max(100, target)) / 100 })

@@ -67,8 +67,8 @@ func (c *Controller) judge(view storage.View, b *policyv1.PodDisruptionBudget, n
 	if expected <= 0 {
 		allowed = 0
 	}
-	s.CurrentHealthy, s.DesiredHealthy, s.ExpectedPods = int32(healthy), int32(desired), int32(expected) //nolint:gosec // numbers of Pods
-	s.DisruptionsAllowed, s.ObservedGeneration = int32(allowed), b.Generation                            //nolint:gosec // the same
+	s.CurrentHealthy, s.DesiredHealthy, s.ExpectedPods = int32(healthy), int32(desired), int32(expected) // numbers of Pods
+	s.DisruptionsAllowed, s.ObservedGeneration = int32(allowed), b.Generation
 	if allowed > 0 {
 		setCondition(b, metav1.ConditionTrue, policyv1.SufficientPodsReason, "")
 	} else {

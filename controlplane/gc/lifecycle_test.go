@@ -16,7 +16,7 @@ import (
 )
 
 // openWatch is a watch without events, which ends with its request.
-type openWatch struct{ ctx context.Context } //nolint:containedctx // a body has no other
+type openWatch struct{ ctx context.Context } // a body has no other
 
 func (w openWatch) Read([]byte) (int, error) {
 	<-w.ctx.Done()

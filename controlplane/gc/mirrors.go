@@ -18,7 +18,7 @@ import (
 // watched and deleted. Each has a goroutine while it is followed.
 type mirrors struct {
 	fetch   step.Fetcher
-	running context.Context //nolint:containedctx // the life of the collector
+	running context.Context // the life of the collector
 	stop    context.CancelFunc
 	ended   sync.WaitGroup
 	by      map[string]*mirror // by bucket; for the controller alone

@@ -52,7 +52,7 @@ type Proxy struct {
 	certificate func() (*tls.Certificate, error)
 	transport   *http.Transport
 	// running ends with Close, and all connections with it.
-	running context.Context //nolint:containedctx // the life of the proxy
+	running context.Context // the life of the proxy
 	stop    context.CancelFunc
 }
 
@@ -118,7 +118,7 @@ func (p *Proxy) dial(ctx context.Context, network, address string) (net.Conn, er
 	}
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*certificate}, NextProtos: []string{"http/1.1"},
-		ServerName: host, RootCAs: p.options.Authorities, InsecureSkipVerify: p.options.Authorities == nil, //nolint:gosec // as kube-apiserver; an option verifies
+		ServerName: host, RootCAs: p.options.Authorities, InsecureSkipVerify: p.options.Authorities == nil, // as kube-apiserver; an option verifies
 	}
 	conn, err := dialer.DialContext(ctx, network, address)
 	if err != nil {

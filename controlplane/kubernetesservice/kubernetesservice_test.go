@@ -104,7 +104,7 @@ func TestServerAnnounceWritesEndpointsAndPort(t *testing.T) {
 	if err := s.Announce(t.Context(), at); err != nil {
 		t.Fatal(err)
 	}
-	e := stored[corev1.Endpoints](t, s, endpointsKey()) //nolint:staticcheck // clients still read it
+	e := stored[corev1.Endpoints](t, s, endpointsKey()) // clients still read it
 	if e.Subsets[0].Addresses[0].IP != "192.0.2.1" || e.Subsets[0].Ports[0].Port != 7443 || e.Labels["endpointslice.kubernetes.io/skip-mirror"] != "true" {
 		t.Errorf("the Endpoints are %+v", e)
 	}
@@ -139,14 +139,14 @@ func TestServerKeepTakesNoAnnotationForALabel(t *testing.T) {
 	if err := s.Announce(t.Context(), &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 6443}); err != nil {
 		t.Fatal(err)
 	}
-	e := stored[corev1.Endpoints](t, s, endpointsKey()) //nolint:staticcheck // clients still read it
+	e := stored[corev1.Endpoints](t, s, endpointsKey()) // clients still read it
 	want := maps.Clone(e.Labels)
 	e.Annotations, e.Labels = e.Labels, nil
 	steptest.Put(t, s.Store, endpointsKey(), e)
 	if err := s.keep(namespace)(t.Context(), resource.Change{Object: e, Old: e}); err != nil {
 		t.Fatal(err)
 	}
-	if e := stored[corev1.Endpoints](t, s, endpointsKey()); !maps.Equal(e.Labels, want) { //nolint:staticcheck // as above
+	if e := stored[corev1.Endpoints](t, s, endpointsKey()); !maps.Equal(e.Labels, want) {
 		t.Errorf("the labels are %v, want %v", e.Labels, want)
 	}
 }

@@ -61,7 +61,7 @@ type Registration struct {
 	server   *Server
 	identity Identity
 	log      *slog.Logger
-	left     context.Context //nolint:containedctx // the life of the Lease
+	left     context.Context // the life of the Lease
 	leave    context.CancelFunc
 	renewing sync.Mutex // held while the Lease is written
 }
@@ -234,7 +234,7 @@ func (s *Server) lead(ctx context.Context, servers []netip.AddrPort) error {
 // withOwn returns addresses in order, once each, with that of this server.
 func (s *Server) withOwn(servers []netip.AddrPort) []netip.AddrPort {
 	if at := s.listening.Load(); at != nil {
-		servers = append(servers, netip.AddrPortFrom(Reachable(at), uint16(at.Port))) //nolint:gosec // a port
+		servers = append(servers, netip.AddrPortFrom(Reachable(at), uint16(at.Port))) // a port
 	}
 	slices.SortFunc(servers, netip.AddrPort.Compare)
 	return slices.Compact(servers)

@@ -55,7 +55,7 @@ func TestServiceLeadsToServersWhoseLeasesAreRenewed(t *testing.T) {
 		if err := s.look(t.Context(), renewed, now); err != nil {
 			t.Fatal(err)
 		}
-		var o corev1.Endpoints //nolint:staticcheck // clients read it
+		var o corev1.Endpoints // clients read it
 		if err := json.Unmarshal(store.Get(endpointsKey()).Value, &o); err != nil {
 			t.Fatal(err)
 		}

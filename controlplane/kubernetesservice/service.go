@@ -161,7 +161,7 @@ func (s *Server) Redirect(ctx context.Context) error {
 // several servers.
 func endpoints(at *net.TCPAddr, servers []netip.AddrPort) []step.Creation {
 	ip, port := Reachable(at), strconv.Itoa(at.Port)
-	own := netip.AddrPortFrom(ip, uint16(at.Port)) //nolint:gosec // a port
+	own := netip.AddrPortFrom(ip, uint16(at.Port)) // a port
 	if len(servers) == 0 {
 		servers = []netip.AddrPort{own}
 	}

@@ -82,7 +82,7 @@ func (s *Server) isPeer(r *http.Request) bool {
 // for others.
 func (s *Server) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if hello.ServerName != ServerName {
-		return nil, nil //nolint:nilnil // it is for the listener to say
+		return nil, nil // it is for the listener to say
 	}
 	return s.options.Certificate()
 }

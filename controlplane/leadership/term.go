@@ -138,7 +138,7 @@ func (s *Server) Enter(ctx context.Context) (leave func(), err error) {
 				answer.Set(refusedHeader, "true")
 				return nil, storage.ErrNotLeader
 			}
-			return nil, nil //nolint:nilnil // another server executes it
+			return nil, nil // another server executes it
 		}
 		select {
 		case <-wait:

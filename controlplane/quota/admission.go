@@ -179,7 +179,7 @@ func (a *Admission) writeAll(ctx context.Context, charges []dueCharge, object st
 		}
 		done[c.quota.Name] = true
 	}
-	return nil, nil //nolint:nilnil // no quota, as none is missed
+	return nil, nil // no quota, as none is missed
 }
 
 // dueCharge is a quota, with the status that it is going to have, and what that

@@ -94,7 +94,7 @@ type Client struct {
 	pool        pool
 	metrics     metrics
 	// running ends with Close, and all requests with it.
-	running context.Context //nolint:containedctx // the life of the client
+	running context.Context // the life of the client
 	stop    context.CancelFunc
 }
 
@@ -198,7 +198,7 @@ func (t *Target) address() (*url.URL, error) {
 	}
 	u, err := url.Parse(t.URL)
 	if err != nil {
-		return nil, fmt.Errorf("Unparsable URL: %w", err) //nolint:staticcheck // as kube-apiserver writes it
+		return nil, fmt.Errorf("Unparsable URL: %w", err) // as kube-apiserver writes it
 	}
 	return &url.URL{Scheme: u.Scheme, Host: u.Host, Path: path.Join("/", u.Path)}, nil
 }

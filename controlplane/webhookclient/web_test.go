@@ -125,7 +125,7 @@ func serve(t *testing.T, certificate *tls.Certificate, handler http.HandlerFunc)
 }
 
 // port of the webhook.
-func (w *webhook) port() int32 { return int32(w.Listener.Addr().(*net.TCPAddr).Port) } //nolint:gosec // a port
+func (w *webhook) port() int32 { return int32(w.Listener.Addr().(*net.TCPAddr).Port) } // a port
 
 // answers is a webhook that answers with the path and the body that it gets.
 func answers(w http.ResponseWriter, r *http.Request) {

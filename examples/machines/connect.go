@@ -59,7 +59,7 @@ func (h *host) exec(ctx context.Context, r *resource.Request, o stream.Options, 
 	if len(o.Command) == 0 || p.exited() {
 		return fmt.Errorf("machine %s is not running, or there is no command", r.Name)
 	}
-	cmd := exec.CommandContext(ctx, o.Command[0], o.Command[1:]...) //nolint:gosec // it is what the example is for
+	cmd := exec.CommandContext(ctx, o.Command[0], o.Command[1:]...) // it is what the example is for
 	cmd.Env = append(cmd.Environ(), "MACHINE="+r.Name, fmt.Sprint("MACHINE_PID=", p.cmd.Process.Pid))
 	// Its children end with it when the client is gone.
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -75,7 +75,7 @@ func (h *host) process(name types.NamespacedName) *process {
 
 // start starts the process of a machine.
 func (h *host) start(name types.NamespacedName, m *v1.Machine) (*process, error) {
-	p := &process{uid: m.UID, born: m.CreationTimestamp, cmd: exec.Command(m.Spec.Command[0], m.Spec.Command[1:]...), output: newJournal(), done: make(chan struct{})} //nolint:gosec // it is what the example is for
+	p := &process{uid: m.UID, born: m.CreationTimestamp, cmd: exec.Command(m.Spec.Command[0], m.Spec.Command[1:]...), output: newJournal(), done: make(chan struct{})} // it is what the example is for
 	p.cmd.Stdout, p.cmd.Stderr = p.output, p.output
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that signals reach its children
 	p.cmd.WaitDelay = outputTimeout

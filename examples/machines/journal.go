@@ -104,7 +104,7 @@ func (j *journal) open(ctx context.Context, o stream.LogOptions) io.ReadCloser {
 
 // reader reads a journal.
 type reader struct {
-	ctx     context.Context //nolint:containedctx // of the request, which ends a Read
+	ctx     context.Context // of the request, which ends a Read
 	of      *journal
 	options stream.LogOptions
 	next    int

@@ -470,7 +470,7 @@ func (r *running) forwarded(program string) {
 	go func() { _ = web.Serve(listener) }()
 	t.Cleanup(func() { _ = web.Close() })
 	port := listener.Addr().(*net.TCPAddr).Port
-	r.machine("open", "exec sleep 600", int32(port)) //nolint:gosec // a port
+	r.machine("open", "exec sleep 600", int32(port)) // a port
 	r.machine("closed", "exec sleep 600")
 	get := func(name string) (string, error) {
 		q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+r.forward(program, name, port), nil)

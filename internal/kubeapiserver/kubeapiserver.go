@@ -28,7 +28,7 @@ func Server(t testing.TB, flags ...string) *rest.Config {
 		t.Skip("STEER_UPSTREAM_BIN is not set: see oracle/README.md")
 	}
 	args := append([]string{"-binaries", binaries, "--"}, flags...)
-	cmd := exec.Command(filepath.Join(binaries, "upstream"), args...) //nolint:gosec // the flags are those of tests
+	cmd := exec.Command(filepath.Join(binaries, "upstream"), args...) // the flags are those of tests
 	cmd.Stderr = os.Stderr
 	hold, err := cmd.StdinPipe() // the server ends when it is closed
 	if err != nil {

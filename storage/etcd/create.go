@@ -58,7 +58,7 @@ func (s *Store) withdraw(ctx context.Context, t *term, w *storage.Write, attempt
 	if err != nil {
 		return nil, fmt.Errorf("etcd: write %s: whether it was made is unknown: %w", w.Key, err)
 	}
-	return nil, nil //nolint:nilnil // it was not made
+	return nil, nil // it was not made
 }
 
 // putAttempt puts the key of an attempt, which goes with the lease of the term: after the term

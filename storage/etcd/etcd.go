@@ -82,7 +82,7 @@ type Store struct {
 	// of the history of the mirror; the follower alone uses that.
 	streams, attested atomic.Int64
 
-	ctx     context.Context //nolint:containedctx // the life of the store
+	ctx     context.Context // the life of the store
 	end     context.CancelFunc
 	running sync.WaitGroup
 	closing sync.Once

@@ -92,7 +92,7 @@ func watches() []check {
 	}
 }
 
-func waiting() []check {
+func waiting() []check { //nolint:funlen // a table of checks
 	return []check{
 		{"Next waits for an event of its range", func(t *tester) {
 			for _, r := range []storage.Range{{Bucket: "b"}, {Bucket: "b", Prefix: "n/"}, {Bucket: "b", Prefix: "n/a"}, {}} {

@@ -242,7 +242,7 @@ func (c *backendHandler) present(ctx context.Context, req *Request, b resource.W
 	// The option is also set as the default of watches without a revision.
 	asked := o.SendInitialEvents != nil && *o.SendInitialEvents && req.Query().Has("sendInitialEvents")
 	if !asked && o.ResourceVersion != "" && o.ResourceVersion != "0" {
-		return nil, nil //nolint:nilnil // the backend has what follows the revision
+		return nil, nil // the backend has what follows the revision
 	}
 	if lister, ok := b.(resource.Lister); ok {
 		list := &internalversion.ListOptions{
@@ -260,5 +260,5 @@ func (c *backendHandler) present(ctx context.Context, req *Request, b resource.W
 	if asked {
 		return nil, invalidOptions("ListOptions", field.ErrorList{field.Forbidden(field.NewPath("sendInitialEvents"), "lists of this resource have no resourceVersion to watch from")})
 	}
-	return nil, nil //nolint:nilnil // as the contract of this function has it
+	return nil, nil // as the contract of this function has it
 }

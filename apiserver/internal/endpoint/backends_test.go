@@ -159,7 +159,7 @@ type stamp struct{}
 func (stamp) Create(_ context.Context, r *resource.Request, obj resource.Object, _ *metav1.CreateOptions) (resource.Object, error) {
 	u := obj.(*unstructured.Unstructured)
 	if u.Object["text"] == "none" {
-		return nil, nil //nolint:nilnil // as the interface has it
+		return nil, nil // as the interface has it
 	}
 	u.Object["on"] = r.Name
 	return u, nil

@@ -63,7 +63,7 @@ func readsOnly(sub *resource.Subresource) bool {
 // connectOptions decodes the options of a connection, nil if there are none.
 func connectOptions(req *Request) (runtime.Object, error) {
 	if req.Sub == nil || req.Sub.Options == nil {
-		return nil, nil //nolint:nilnil // there are none
+		return nil, nil // there are none
 	}
 	options := req.Sub.Options()
 	query := url.Values{}

@@ -193,7 +193,7 @@ func (p *plan) read(r *reader, v unsafe.Pointer, depth int) bool {
 			return ok
 		}
 		n, ok := r.integer(unsafe.Sizeof(into.IntVal))
-		into.IntVal = int32(n) //nolint:gosec // which has been seen to
+		into.IntVal = int32(n) // which has been seen to
 		return ok
 	case kindFields, kindRaw:
 		return p.readRaw(r, v)
@@ -204,11 +204,11 @@ func (p *plan) read(r *reader, v unsafe.Pointer, depth int) bool {
 func (p *plan) setCount(v unsafe.Pointer, n int64) {
 	switch p.size {
 	case 1:
-		*(*int8)(v) = int8(n) //nolint:gosec // the number has this size
+		*(*int8)(v) = int8(n) // the number has this size
 	case 2:
-		*(*int16)(v) = int16(n) //nolint:gosec // the number has this size
+		*(*int16)(v) = int16(n) // the number has this size
 	case 4:
-		*(*int32)(v) = int32(n) //nolint:gosec // the number has this size
+		*(*int32)(v) = int32(n) // the number has this size
 	default:
 		*(*int64)(v) = n
 	}
@@ -381,7 +381,7 @@ func (p *plan) readList(r *reader, v unsafe.Pointer, depth int) bool {
 			return false
 		}
 	}
-	p.last.Store(int32(n)) //nolint:gosec // at most that of the longest block
+	p.last.Store(int32(n)) // at most that of the longest block
 	p.setList(v, first, n, room)
 	return true
 }

@@ -75,7 +75,7 @@ func (c *Constraints) setSelectors(namespaces, objects *metav1.LabelSelector) {
 // selector returns nil for a selector that selects everything, or is not set.
 func selector(s *metav1.LabelSelector) (labels.Selector, error) {
 	if s == nil || len(s.MatchLabels) == 0 && len(s.MatchExpressions) == 0 {
-		return nil, nil //nolint:nilnil // everything is selected
+		return nil, nil // everything is selected
 	}
 	return metav1.LabelSelectorAsSelector(s)
 }

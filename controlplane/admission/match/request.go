@@ -256,7 +256,7 @@ func (q *Request) equivalentOf(kind schema.GroupVersionKind) (*equivalent, error
 // cluster-scoped object. A Namespace that does not exist is a 404.
 func (q *Request) Namespace(ctx context.Context) (*corev1.Namespace, error) {
 	if q.AttributedNamespace == "" {
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil // there is none
 	}
 	n := &q.namespace
 	if !n.read {

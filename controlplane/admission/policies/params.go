@@ -91,7 +91,7 @@ func newParameters(server *apiserver.Server, store storage.Viewer) *parameters {
 // that is not served is an error.
 func (p *parameters) resource(d *definition) (*resource.Resource, error) {
 	if d.paramKind == nil {
-		return nil, nil //nolint:nilnil // the policy has no parameters
+		return nil, nil // the policy has no parameters
 	}
 	kinds, generation := p.kinds.Load(), p.server.Generation()
 	if kinds.generation != generation {

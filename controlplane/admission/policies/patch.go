@@ -54,7 +54,7 @@ func applyJSONPatch(value ref.Val, before runtime.Object) (runtime.Object, error
 	next, err := p.Apply(old)
 	switch {
 	case errors.Is(err, patch.ErrTestFailed):
-		return nil, nil //nolint:nilnil // the object stays as it is
+		return nil, nil // the object stays as it is
 	case err != nil:
 		return nil, fmt.Errorf("JSON Patch: %s", err.Error()) // no API status: the failure policy decides
 	}

@@ -51,7 +51,7 @@ func (c *caller) call(ctx context.Context, h *hook, q *match.Request, as match.I
 	if q.DryRun {
 		switch {
 		case h.effects == nil:
-			return nil, &callError{h.name, errors.New("Webhook SideEffects is nil"), http.StatusBadRequest} //nolint:staticcheck // as kube-apiserver writes it
+			return nil, &callError{h.name, errors.New("Webhook SideEffects is nil"), http.StatusBadRequest} // as kube-apiserver writes it
 		case *h.effects != v1.SideEffectClassNone && *h.effects != v1.SideEffectClassNoneOnDryRun:
 			return nil, webhookerrors.NewDryRunUnsupportedErr(h.name)
 		}

@@ -20,7 +20,7 @@ import (
 
 // columnDocs are the descriptions of table columns, by kind and heading, as
 // Kubernetes has them: mostly those of the fields that they show.
-func columnDocs() map[string]string {
+func columnDocs() map[string]string { //nolint:funlen // a table of texts
 	const (
 		containers = "Names of each container in the template."
 		images     = "Images referenced by each container in the template."

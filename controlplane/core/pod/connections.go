@@ -72,7 +72,7 @@ func (c connection) Connect(ctx context.Context, r *resource.Request, w http.Res
 		return
 	}
 	status := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error(), Reason: metav1.StatusReasonInternalError}
-	if known, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // made here
+	if known, ok := err.(apierrors.APIStatus); ok {
 		status = known.Status()
 	}
 	status.Kind, status.APIVersion = "Status", "v1"
@@ -127,7 +127,7 @@ func (c connection) serveService(r *resource.Request) error {
 			return apierrors.NewServiceUnavailable(fmt.Sprintf("no service port %d found for service %q", number, name))
 		}
 	}
-	e, err := load[corev1.Endpoints](c.Store, "endpoints", r.Namespace, name) //nolint:staticcheck // kube-apiserver reads them, too
+	e, err := load[corev1.Endpoints](c.Store, "endpoints", r.Namespace, name) // kube-apiserver reads them, too
 	switch {
 	case e == nil:
 		return missing(err, "services", name)

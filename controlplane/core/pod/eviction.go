@@ -266,7 +266,7 @@ func (e eviction) budgetOf(p *corev1.Pod) (*policyv1.PodDisruptionBudget, error)
 			continue
 		}
 		if found != nil {
-			return nil, apierrors.NewInternalError(fmt.Errorf("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")) //nolint:staticcheck // as it is on the wire
+			return nil, apierrors.NewInternalError(fmt.Errorf("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")) // as it is on the wire
 		}
 		found = b
 	}

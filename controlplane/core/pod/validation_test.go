@@ -22,7 +22,7 @@ func plainPod() *corev1.Pod {
 }
 
 // TestValidationOfValidPodsFormatsNoPaths: places in an object are written out for errors alone.
-func TestValidationOfValidPodsFormatsNoPaths(t *testing.T) { //nolint:paralleltest // it counts allocations
+func TestValidationOfValidPodsFormatsNoPaths(t *testing.T) { // it counts allocations
 	p := plainPod()
 	if errs := validatePod(p, nil); len(errs) > 0 {
 		t.Fatal(errs)

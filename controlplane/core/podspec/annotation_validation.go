@@ -19,8 +19,8 @@ import (
 // Annotations that were fields to be, of which those that end in a slash go on
 // with the name of a container.
 const (
-	SeccompOfPod        = corev1.SeccompPodAnnotationKey             //nolint:staticcheck // Kubernetes still checks it
-	SeccompOfContainer  = corev1.SeccompContainerAnnotationKeyPrefix //nolint:staticcheck // as above
+	SeccompOfPod        = corev1.SeccompPodAnnotationKey // Kubernetes still checks it
+	SeccompOfContainer  = corev1.SeccompContainerAnnotationKeyPrefix
 	AppArmorOfContainer = corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix
 )
 

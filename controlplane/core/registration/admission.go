@@ -31,7 +31,7 @@ func staticNames(name string) []string {
 }
 
 // Resources returns the kinds of this package.
-func Resources() []*resource.Resource {
+func Resources() []*resource.Resource { //nolint:funlen // a table of kinds
 	const group = v1.GroupName
 	extensions := []string{"api-extensions"}
 	compile := new(rules)

@@ -44,7 +44,8 @@ func CheckPodVolumes(f *valid.Field, volumes []corev1.Volume, pod string, isPod 
 	return known
 }
 
-func checkSource(f *valid.Field, v *corev1.Volume, pod string, isPod bool) {
+// checkSource checks that a volume has one source, and that source.
+func checkSource(f *valid.Field, v *corev1.Volume, pod string, isPod bool) { //nolint:funlen // a table of sources, in the order of Kubernetes' errors
 	s := Sources{F: f}
 	if e := v.EmptyDir; e != nil && s.Next("emptyDir") && e.SizeLimit != nil && e.SizeLimit.Sign() < 0 {
 		at := f.Child("emptyDir")

@@ -19,7 +19,7 @@ import (
 )
 
 // Resources returns the kinds of this package.
-func Resources() []*resource.Resource {
+func Resources() []*resource.Resource { //nolint:funlen // a table of kinds
 	type (
 		claim  = *corev1.PersistentVolumeClaim
 		volume = *corev1.PersistentVolume

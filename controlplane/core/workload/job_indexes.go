@@ -58,7 +58,7 @@ func countIndexes(list string, completions int32) (int32, error) {
 		}
 		total, last = total+in.last-in.first+1, in.last
 	}
-	return int32(total), nil //nolint:gosec // not more than there are completions
+	return int32(total), nil // not more than there are completions
 }
 
 // commonIndex returns an index that is in both lists. Parts that are wrong, which

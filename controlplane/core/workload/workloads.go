@@ -34,7 +34,7 @@ func Resources() []*resource.Resource {
 	return slices.Concat(workloadKinds(), batchKinds())
 }
 
-func workloadKinds() []*resource.Resource {
+func workloadKinds() []*resource.Resource { //nolint:funlen // a table of kinds
 	type (
 		deployment  = *appsv1.Deployment
 		replicaSet  = *appsv1.ReplicaSet

@@ -242,7 +242,7 @@ func Endpoints(view storage.View, service *corev1.Service, port string) (endpoin
 		*into = append(*into, ready...)
 	}
 	if !known {
-		e := &corev1.Endpoints{} //nolint:staticcheck // what exists where nothing mirrors them
+		e := &corev1.Endpoints{} // what exists where nothing mirrors them
 		if known, err = load(view, storage.Key{Bucket: EndpointsBucket, Name: service.Namespace + "/" + service.Name}, e); err != nil {
 			return nil, false, err
 		}
@@ -276,7 +276,7 @@ func readyOf(slice *discoveryv1.EndpointSlice, port string, on *nodes) (out []En
 }
 
 // addressesOf are the same for Endpoints.
-func addressesOf(e *corev1.Endpoints, port string, on *nodes) (out []Endpoint, err error) { //nolint:staticcheck // see Endpoints
+func addressesOf(e *corev1.Endpoints, port string, on *nodes) (out []Endpoint, err error) {
 	for _, subset := range e.Subsets {
 		for _, p := range subset.Ports {
 			for _, a := range subset.Addresses {

@@ -81,7 +81,7 @@ func TestServicesNeverDialSimulatedPods(t *testing.T) {
 	ofHost := discoveryv1.Endpoint{Addresses: []string{"172.18.0.2"}, TargetRef: pod("p")}
 	real1 := discoveryv1.Endpoint{Addresses: []string{"192.0.2.1"}, NodeName: new("real"), TargetRef: pod("q")}
 	real2 := discoveryv1.Endpoint{Addresses: []string{"192.0.2.2"}}
-	plain := func(addresses ...corev1.EndpointAddress) *corev1.Endpoints { //nolint:staticcheck // what exists where nothing mirrors them
+	plain := func(addresses ...corev1.EndpointAddress) *corev1.Endpoints { // what exists where nothing mirrors them
 		return &corev1.Endpoints{Subsets: []corev1.EndpointSubset{{ //nolint:staticcheck // as above
 			Addresses: addresses, Ports: []corev1.EndpointPort{{Name: "web", Port: 9443}},
 		}}}

@@ -55,7 +55,7 @@ func main() {
 	defer stop()
 	if err := run(ctx, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "schedule:", err)
-		os.Exit(1) //nolint:gocritic // nothing is left to be stopped
+		os.Exit(1) // nothing is left to be stopped
 	}
 }
 
@@ -149,7 +149,7 @@ func record(ctx context.Context, client *kubernetes.Clientset, file string) erro
 		out.WriteString(line)
 	}
 	archive.Files = []txtar.File{{Name: objects, Data: docs}, {Name: answers, Data: []byte(out.String())}}
-	if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil { //nolint:gosec // test data
+	if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil { // test data
 		return err
 	}
 	return clear(ctx, client)

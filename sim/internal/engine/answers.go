@@ -20,7 +20,7 @@ func refusal(r *http.Request, fault plan.FaultType, t target) *http.Response {
 	code := fault.Status()
 	status := metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
-		Status:   metav1.StatusFailure, Code: int32(code), //nolint:gosec // an HTTP status
+		Status:   metav1.StatusFailure, Code: int32(code), // an HTTP status
 		Details: &metav1.StatusDetails{Name: t.name, Group: t.group, Kind: t.resource},
 	}
 	header := http.Header{"Content-Type": {"application/json"}}

@@ -269,5 +269,5 @@ func (e *engine) Outside(what string, do func() error) error {
 		w.crash()
 		return errCrashed
 	}
-	return fmt.Errorf("sim: %s: %s", what, kind) //nolint:err113 // no caller tells it apart
+	return fmt.Errorf("sim: %s: %s", what, kind) // no caller tells it apart
 }

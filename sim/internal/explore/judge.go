@@ -58,7 +58,7 @@ func stateOf(r engine.Record) *ends.State {
 	for i, l := range r.Lives {
 		lives[i] = ends.Life{
 			Object: l.Object, CreatedBy: l.CreatedBy, DeletedBy: l.DeletedBy,
-			Created: int64(l.Created), Deleted: int64(l.Deleted), //nolint:gosec // revisions
+			Created: int64(l.Created), Deleted: int64(l.Deleted), // revisions
 		}
 	}
 	return ends.New(lives)

@@ -141,7 +141,7 @@ func (p *pool) each(ctx context.Context, plans []plan.Plan, handle func(i int, a
 				if waiting.Err() == nil {
 					return err
 				}
-				return nil //nolint:nilerr // there is nothing left to wait for
+				return nil // there is nothing left to wait for
 			}
 			i, ok := take()
 			if !ok {

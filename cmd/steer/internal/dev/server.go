@@ -39,7 +39,7 @@ type localServer struct {
 func (s *localServer) renew(ctx context.Context) error {
 	if _, err := os.Stat(filepath.Join(s.Dir, filepath.FromSlash(serverPackage))); err != nil {
 		s.end()
-		return nil //nolint:nilerr // it has none
+		return nil // it has none
 	}
 	// PROJECT lists its kinds, and changes with them.
 	p, err := project.Read(s.Dir)
@@ -58,7 +58,7 @@ func (s *localServer) renew(ctx context.Context) error {
 		return nil
 	}
 	s.end()
-	if err := os.WriteFile(s.binary(), built, 0o755); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(s.binary(), built, 0o755); err != nil { // a program
 		return err
 	}
 	if err := s.begin(); err != nil {
@@ -90,7 +90,7 @@ func (s *localServer) binary() string { return filepath.Join(s.folder(), executa
 
 // begin starts the server that was built last.
 func (s *localServer) begin() error {
-	child := exec.Command(s.binary(), //nolint:gosec // the program that was built above
+	child := exec.Command(s.binary(), // the program that was built above
 		"--kubeconfig="+s.kubeconfig, "--bind-address="+s.address, "--service-namespace=default", "--external-name=localhost",
 		"--data-dir="+filepath.Join(s.Dir, project.StateDir, "server"), "--drain=-1s")
 	child.Dir, child.Stdout, child.Stderr = s.Dir, s.Errs, s.Errs
@@ -157,7 +157,7 @@ func (s *localServer) end() {
 // compile builds a package beside the binary that runs, which cannot be overwritten
 // everywhere.
 func (l *loop) compile(ctx context.Context, binary, pkg string, args ...string) error {
-	build := exec.Command("go", append(append([]string{"build"}, args...), "-o", binary+next, pkg)...) //nolint:gosec // a package of the project
+	build := exec.Command("go", append(append([]string{"build"}, args...), "-o", binary+next, pkg)...) // a package of the project
 	var said bytes.Buffer
 	build.Dir, build.Stdout, build.Stderr = l.Dir, &said, &said
 	err := children.Run(ctx, build)

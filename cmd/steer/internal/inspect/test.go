@@ -66,7 +66,7 @@ func runTests(ctx context.Context, dir string, args []string, out, errs io.Write
 		return err
 	}
 	args, whole := testArguments(args, p.Repo)
-	cmd := exec.Command("go", append([]string{"test"}, args...)...) //nolint:gosec // it is what the command is for
+	cmd := exec.Command("go", append([]string{"test"}, args...)...) // it is what the command is for
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, out, errs
 	if !term.IsTerminal(int(os.Stdin.Fd())) { // it would be stopped by reading from that
 		cmd.Stdin = os.Stdin

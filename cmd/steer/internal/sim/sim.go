@@ -71,7 +71,7 @@ func run(ctx context.Context, args []string, f *follower, out, errs io.Writer) e
 	}
 	// What is left of it is for the system to remove.
 	defer func() { _ = os.RemoveAll(f.dir) }()
-	cmd := exec.Command("go", slices.Concat([]string{"test"}, a.flags, packages, a.rest)...) //nolint:gosec // it is what the command is for
+	cmd := exec.Command("go", slices.Concat([]string{"test"}, a.flags, packages, a.rest)...) // it is what the command is for
 	cmd.Stdout, cmd.Stderr, cmd.Env = out, errs, append(os.Environ(), journal.Variable+"="+f.dir)
 	following, stop := context.WithCancel(ctx)
 	over := make(chan struct{})
@@ -132,7 +132,7 @@ func split(args []string) (a arguments) {
 func (a arguments) uses(ctx context.Context, errs io.Writer) ([]string, error) {
 	var out bytes.Buffer
 	list := slices.Concat([]string{"list"}, a.listing, []string{"-test", "-f", "{{.ImportPath}} {{join .Deps \" \"}}"}, a.packages)
-	cmd := exec.Command("go", list...) //nolint:gosec // packages that the user has named
+	cmd := exec.Command("go", list...) // packages that the user has named
 	cmd.Stdout, cmd.Stderr = &out, errs
 	if err := children.Run(ctx, cmd); err != nil {
 		return nil, fmt.Errorf("go list: %w", err)

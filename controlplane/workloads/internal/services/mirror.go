@@ -100,7 +100,7 @@ func (l *look) writeMirrors(all changes, deleting bool) bool {
 }
 
 // mirrors are the EndpointSlices of the controller.
-func (l *look) mirrors(endpoints *corev1.Endpoints) []*discoveryv1.EndpointSlice { //nolint:staticcheck // clients still write it
+func (l *look) mirrors(endpoints *corev1.Endpoints) []*discoveryv1.EndpointSlice { // clients still write it
 	var out []*discoveryv1.EndpointSlice
 	for _, o := range l.Index.ChildrenOf(endpoints.UID, cluster.EndpointSlices) {
 		if o.Deleting || o.Labels[discoveryv1.LabelManagedBy] != mirrorManager || o.Labels[discoveryv1.LabelServiceName] != endpoints.Name {
@@ -114,7 +114,7 @@ func (l *look) mirrors(endpoints *corev1.Endpoints) []*discoveryv1.EndpointSlice
 }
 
 // mirrored reports whether Endpoints are to be mirrored.
-func mirrored(endpoints *corev1.Endpoints) bool { //nolint:staticcheck // as above
+func mirrored(endpoints *corev1.Endpoints) bool {
 	skip, err := strconv.ParseBool(endpoints.Labels[discoveryv1.LabelSkipMirror])
 	_, locks := endpoints.Annotations[leaderAnnotation]
 	return !(skip && err == nil) && !locks
@@ -217,7 +217,7 @@ func seatName(a corev1.EndpointAddress) string {
 }
 
 // newMirror is the EndpointSlice of a group.
-func newMirror(endpoints *corev1.Endpoints, family discoveryv1.AddressType, g *group) *discoveryv1.EndpointSlice { //nolint:staticcheck // as above
+func newMirror(endpoints *corev1.Endpoints, family discoveryv1.AddressType, g *group) *discoveryv1.EndpointSlice {
 	out := &discoveryv1.EndpointSlice{
 		TypeMeta:    metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"},
 		AddressType: family, Ports: g.ports, Endpoints: g.wanted,

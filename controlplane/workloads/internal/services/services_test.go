@@ -65,7 +65,7 @@ func TestServiceHasASliceOfItsPods(t *testing.T) {
 	if ready, ok := got["10.1.0.2"]; len(got) != 2 || !got["10.1.0.1"] || !ok || ready {
 		t.Errorf("ready by address is %v", got)
 	}
-	e := clustertest.Body[corev1.Endpoints](t, find(t, requests, "POST", endpoints)) //nolint:staticcheck // clients still read it
+	e := clustertest.Body[corev1.Endpoints](t, find(t, requests, "POST", endpoints)) // clients still read it
 	if len(e.Subsets) != 1 || e.Subsets[0].Addresses[0].IP != "10.1.0.1" || e.Subsets[0].NotReadyAddresses[0].IP != "10.1.0.2" {
 		t.Errorf("the Endpoints are %+v", e.Subsets)
 	}

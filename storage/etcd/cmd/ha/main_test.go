@@ -32,7 +32,7 @@ func TestWorkEndsWithTheProgram(t *testing.T) {
 		"operator": "#!/bin/sh\n" + hold("operator.held"),
 		"kubectl":  "#!/bin/sh\n[ \"$1\" = scale ] || exit 0\n" + hold("kubectl.held"),
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o700); err != nil { //nolint:gosec // it is run
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o700); err != nil { // it is run
 			t.Fatal(err)
 		}
 		if err := syscall.Mkfifo(filepath.Join(dir, name+".held"), 0o600); err != nil {

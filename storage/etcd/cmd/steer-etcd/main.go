@@ -96,7 +96,7 @@ func restore(ctx context.Context, to up.Etcd, view storage.View, replace bool) e
 // tlsConfig returns nil where no files are named.
 func tlsConfig(e up.Etcd) (*tls.Config, error) {
 	if e.CAFile == "" && e.CertFile == "" {
-		return nil, nil //nolint:nilnil // the default
+		return nil, nil // the default
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if e.CAFile != "" {

@@ -44,7 +44,7 @@ type Run struct {
 	clock             atomic.Int64
 	done              atomic.Int64 // operations that have succeeded
 	clients, watchers sync.WaitGroup
-	stopped           context.Context //nolint:containedctx // the life of the clients
+	stopped           context.Context // the life of the clients
 	stop              context.CancelFunc
 
 	mu      sync.Mutex

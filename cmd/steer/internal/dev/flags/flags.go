@@ -23,13 +23,18 @@ import (
 	"github.com/steer-dev/steer/scaffold/project"
 )
 
+// devFlags are the flags of steer dev.
+type devFlags struct {
+	crds     []string
+	services planeflags.Services
+	debug    string
+	port     uint16
+	at       remoteFlags
+}
+
 // New returns the command.
 func New() *cobra.Command {
-	var crds []string
-	var services planeflags.Services
-	var debug string
-	var port uint16
-	var at remoteFlags
+	f := &devFlags{}
 	cmd := &cobra.Command{
 		Use:   "dev [[--crds DIR]... -- COMMAND [ARG...]]",
 		Short: "Run the operator of a project, or a command, against a control plane of its own",
@@ -70,58 +75,71 @@ The first line on standard error is what kubectl needs in another terminal.`,
   steer dev --crds config/crd/bases --crds config/samples -- go run ./cmd
   steer dev --service system/webhook-service=127.0.0.1:9443 --crds config -- go run ./cmd
   steer dev -- kubectl get namespaces`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			switch dash := cmd.ArgsLenAtDash(); {
-			case len(args) > 0 && dash != 0:
-				return command.Usage(fmt.Sprintf("dev: write the command after --, as in: steer dev -- %s", strings.Join(args, " ")))
-			case len(args) == 0 && (dash == 0 || len(crds) > 0):
-				return command.Usage("dev: nothing to run; write the command after --, as in: steer dev -- go run ./cmd")
-			case len(args) > 0 && debug != "":
-				return command.Usage("dev: --debug is for the operator of a project: leave it out, or start the command under dlv")
-			case len(args) == 0 && services.Given():
-				return command.Usage("dev: --" + serviceaddress.Flag + " is for a command; in a project all Services of webhooks lead to the operator: leave it out, or write a command after --")
-			}
-			return at.check(cmd, args)
-		},
+		Args: f.check,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				var webhooks webhookclient.Options
-				if err := services.Apply(&webhooks); err != nil {
-					return err
-				}
-				err := dev.Command(cmd.Context(), dev.CommandOptions{Manifests: crds, Webhooks: webhooks, WebhookPort: port, Errs: cmd.ErrOrStderr()}, args)
-				var exit *exec.ExitError
-				if errors.As(err, &exit) {
-					return &command.ExitError{Status: children.ExitStatus(exit)}
-				}
-				return err
+				return f.command(cmd, args)
 			}
-			dir, err := os.Getwd()
-			if err != nil {
-				return err
-			}
-			remote, err := at.remote(cmd)
-			if err != nil {
-				return err
-			}
-			err = dev.Project(cmd.Context(), dev.Options{
-				Dir: dir, Out: cmd.OutOrStdout(), Errs: cmd.ErrOrStderr(), Cache: command.CacheDir(), Keys: command.DevKeys(), Version: command.Version(),
-				Debug: debug, Terminal: terminal(), In: input(), Remote: remote,
-			})
-			if errors.Is(err, project.ErrUsage) {
-				return command.Usage(fmt.Sprintf("dev: %v; or write a command after --, as in: steer dev -- go run ./cmd", err))
-			}
-			return err
+			return f.project(cmd)
 		},
 	}
-	cmd.Flags().StringArrayVar(&crds, "crds", nil, "with a command: `file or folder` of CustomResourceDefinitions, or of other manifests such as samples, to apply first, in the order given; may be repeated\n"+
+	cmd.Flags().StringArrayVar(&f.crds, "crds", nil, "with a command: `file or folder` of CustomResourceDefinitions, or of other manifests such as samples, to apply first, in the order given; may be repeated\n"+
 		"(default: where there is a file PROJECT, those of config/crd and config/webhook)")
-	cmd.Flags().StringVar(&debug, "debug", "", "in a project: build without optimisation, and run under the debugger of Go (dlv) at the `address`")
+	cmd.Flags().StringVar(&f.debug, "debug", "", "in a project: build without optimisation, and run under the debugger of Go (dlv) at the `address`")
 	cmd.Flags().Lookup("debug").NoOptDefVal = "127.0.0.1:2345"
-	cmd.Flags().Uint16Var(&port, "webhook-port", dev.DefaultWebhookPort, "with a command: port of this machine at which it serves webhooks")
-	services.AddFlags(cmd.Flags(), "with a command: ")
-	at.register(cmd)
+	cmd.Flags().Uint16Var(&f.port, "webhook-port", dev.DefaultWebhookPort, "with a command: port of this machine at which it serves webhooks")
+	f.services.AddFlags(cmd.Flags(), "with a command: ")
+	f.at.register(cmd)
 	return cmd
+}
+
+// check refuses flags and arguments that do not go together.
+func (f *devFlags) check(cmd *cobra.Command, args []string) error {
+	switch dash := cmd.ArgsLenAtDash(); {
+	case len(args) > 0 && dash != 0:
+		return command.Usage(fmt.Sprintf("dev: write the command after --, as in: steer dev -- %s", strings.Join(args, " ")))
+	case len(args) == 0 && (dash == 0 || len(f.crds) > 0):
+		return command.Usage("dev: nothing to run; write the command after --, as in: steer dev -- go run ./cmd")
+	case len(args) > 0 && f.debug != "":
+		return command.Usage("dev: --debug is for the operator of a project: leave it out, or start the command under dlv")
+	case len(args) == 0 && f.services.Given():
+		return command.Usage("dev: --" + serviceaddress.Flag + " is for a command; in a project all Services of webhooks lead to the operator: leave it out, or write a command after --")
+	}
+	return f.at.check(cmd, args)
+}
+
+// command runs a command against a control plane of its own. Its exit status is that of the command.
+func (f *devFlags) command(cmd *cobra.Command, args []string) error {
+	var webhooks webhookclient.Options
+	if err := f.services.Apply(&webhooks); err != nil {
+		return err
+	}
+	err := dev.Command(cmd.Context(), dev.CommandOptions{Manifests: f.crds, Webhooks: webhooks, WebhookPort: f.port, Errs: cmd.ErrOrStderr()}, args)
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return &command.ExitError{Status: children.ExitStatus(exit)}
+	}
+	return err
+}
+
+// project runs the operator of the project in the folder.
+func (f *devFlags) project(cmd *cobra.Command) error {
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	remote, err := f.at.remote(cmd)
+	if err != nil {
+		return err
+	}
+	err = dev.Project(cmd.Context(), dev.Options{
+		Dir: dir, Out: cmd.OutOrStdout(), Errs: cmd.ErrOrStderr(), Cache: command.CacheDir(), Keys: command.DevKeys(), Version: command.Version(),
+		Debug: f.debug, Terminal: terminal(), In: input(), Remote: remote,
+	})
+	if errors.Is(err, project.ErrUsage) {
+		return command.Usage(fmt.Sprintf("dev: %v; or write a command after --, as in: steer dev -- go run ./cmd", err))
+	}
+	return err
 }
 
 // input is what commands read. A process group of its own that reads from a terminal is
