@@ -76,13 +76,13 @@ type Beginning struct {
 // the creations of those that are not there, and the requests that give back to
 // others what has been taken from them. What has been added to them stays, and
 // those with the annotation rbac.authorization.kubernetes.io/autoupdate=false stay
-// as they are.
+// as they are. A binding that was split off another one is created with what that has.
 func Boot(view storage.View, b Beginning) (create []storage.Write, restore []step.Request) {
 	at := b.Now.UTC().Format(time.RFC3339)
 	look := func(t *template) {
 		switch rec := view.Get(t.Key); {
 		case rec == nil:
-			create = append(create, t.Write(b.UID(), at))
+			create = append(create, t.inherit(view, t.Write(b.UID(), at)))
 		case !t.Is(rec):
 			restore = append(restore, t.restore(rec)...)
 		}

@@ -159,6 +159,62 @@ func TestBootstrapRestoresMissingRules(t *testing.T) {
 	}
 }
 
+// TestBootstrapSplitsBindingsWithWhatTheyHave recreates a binding that was once a part of another.
+func TestBootstrapSplitsBindingsWithWhatTheyHave(t *testing.T) {
+	t.Parallel()
+	const fixed = rbacv1.AutoUpdateAnnotationKey
+	for name, c := range map[string]struct {
+		change func(*object)
+		want   []string // subjects
+	}{
+		"nothing has changed": {func(*object) {}, []string{"system:authenticated", "system:unauthenticated"}},
+		"a subject was added": {
+			func(o *object) { o.Subjects = append(o.Subjects, userSubject("ann")) },
+			[]string{"system:authenticated", "ann", "system:unauthenticated"},
+		},
+		"it is to stay as it is": {
+			func(o *object) { o.Annotations[fixed], o.Subjects = "false", []rbacv1.Subject{userSubject("ann")} },
+			[]string{"ann"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.boot()
+			w.remove(clusterRoleBindings, "system:public-info-viewer")
+			w.edit(clusterRoleBindings, "system:discovery", func(o *object) {
+				o.Labels["mine"] = "yes"
+				c.change(o)
+			})
+			create, _ := Boot(w.view(), Beginning{UID: func() types.UID { return "u" }, Now: time.Unix(0, 0)})
+			if len(create) != 1 {
+				t.Fatalf("creates %v", create)
+			}
+			var got object
+			if err := json.Unmarshal(create[0].Value, &got); err != nil {
+				t.Fatal(err)
+			}
+			var subjects []string
+			for _, s := range got.Subjects {
+				subjects = append(subjects, s.Name)
+			}
+			slices.Sort(subjects)
+			slices.Sort(c.want)
+			if !slices.Equal(subjects, c.want) || got.Labels["mine"] != "yes" || got.Name != "system:public-info-viewer" || got.RoleRef.Name != got.Name {
+				t.Errorf("creates %s", create[0].Value)
+			}
+		})
+	}
+	w := newWorld(t)
+	w.boot()
+	w.remove(clusterRoleBindings, "system:public-info-viewer")
+	w.remove(clusterRoleBindings, "system:discovery")
+	create, _ := Boot(w.view(), Beginning{UID: func() types.UID { return "u" }, Now: time.Unix(0, 0)})
+	if len(create) != 2 || !strings.Contains(string(create[0].Value)+string(create[1].Value), "system:unauthenticated") {
+		t.Errorf("without the other binding it creates %v", create)
+	}
+}
+
 func TestBootstrapReplacesBindingsOfAnotherRole(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

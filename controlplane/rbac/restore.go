@@ -67,6 +67,38 @@ func (t *template) restore(rec *storage.Record) []step.Request {
 	return []step.Request{step.Put(step.APIServer, path, encoded(&restored), about)}
 }
 
+// splitFrom is the binding that system:public-info-viewer was a part of before Kubernetes 1.14.
+func splitFrom(t *template) (storage.Key, bool) {
+	info := storage.Key{Bucket: clusterRoleBindings, Name: "system:public-info-viewer"}
+	return storage.Key{Bucket: clusterRoleBindings, Name: "system:discovery"}, t.Key == info
+}
+
+// inherit gives a new binding that was split off another one the subjects, labels and annotations of
+// that: who may not discover what is served is not shown more than before. Unless the other is to
+// stay as it is, the usual subjects are added.
+func (t *template) inherit(view storage.View, fresh storage.Write) storage.Write {
+	source, split := splitFrom(t)
+	if !split {
+		return fresh
+	}
+	rec := view.Get(source)
+	if rec == nil || pristine(rec) != nil {
+		return fresh
+	}
+	var from, into object
+	if json.Unmarshal(rec.Value, &from) != nil || json.Unmarshal(fresh.Value, &into) != nil {
+		return fresh
+	}
+	usual := into
+	into.Labels, into.Annotations, into.Subjects = from.Labels, from.Annotations, from.Subjects
+	if from.Annotations[rbacv1.AutoUpdateAnnotationKey] != "false" {
+		into.Labels, into.Annotations = merged(usual.Labels, from.Labels), merged(usual.Annotations, from.Annotations)
+		into.Subjects = union(from.Subjects, usual.Subjects)
+	}
+	fresh.Value = encoded(&into)
+	return fresh
+}
+
 // merged returns the entries of both maps; those of the second prevail.
 func merged(a, b map[string]string) map[string]string {
 	out := map[string]string{}

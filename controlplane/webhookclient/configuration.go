@@ -40,7 +40,7 @@ func ReadAdmissionConfiguration(file string, plugins ...string) (map[string]stri
 	if err := readYAML(file, &config); err != nil {
 		return nil, err
 	}
-	if err := hasKind(config.APIVersion, config.Kind, "AdmissionConfiguration"); err != nil {
+	if err := hasKind(config.APIVersion, config.Kind, admissionVersions(), "AdmissionConfiguration"); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	files := map[string]string{}
@@ -62,7 +62,7 @@ func ReadAdmissionConfiguration(file string, plugins ...string) (map[string]stri
 		if of == nil {
 			continue
 		}
-		err := hasKind(of.APIVersion, of.Kind, "WebhookAdmissionConfiguration", "WebhookAdmission")
+		err := hasKind(of.APIVersion, of.Kind, webhookVersions(), "WebhookAdmissionConfiguration", "WebhookAdmission")
 		if err == nil && of.KubeConfigFile != "" && !filepath.IsAbs(of.KubeConfigFile) {
 			err = fmt.Errorf("kubeConfigFile: %q must be an absolute path", of.KubeConfigFile)
 		}
@@ -87,15 +87,24 @@ func readYAML(file string, into any) error {
 	return nil
 }
 
+// Versions of the two kinds. That of the alpha version of an AdmissionConfiguration is in another group.
+func admissionVersions() []string {
+	return []string{"apiserver.config.k8s.io/v1", "apiserver.k8s.io/v1alpha1"}
+}
+
+func webhookVersions() []string {
+	return []string{"apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1alpha1"}
+}
+
 // hasKind validates the type of a configuration.
-func hasKind(version, kind string, kinds ...string) error {
+func hasKind(version, kind string, versions []string, kinds ...string) error {
 	switch {
 	case kind == "":
 		return errors.New("kind is missing: write " + kinds[0])
 	case !slices.Contains(kinds, kind):
 		return fmt.Errorf("kind is %q, want %s", kind, kinds[0])
-	case version != "apiserver.config.k8s.io/v1" && version != "apiserver.config.k8s.io/v1alpha1":
-		return fmt.Errorf("apiVersion is %q, want apiserver.config.k8s.io/v1", version)
+	case !slices.Contains(versions, version):
+		return fmt.Errorf("apiVersion is %q, want %s", version, versions[0])
 	}
 	return nil
 }

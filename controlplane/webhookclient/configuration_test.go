@@ -37,6 +37,12 @@ plugins:
 	if want := map[string]string{"Mutating": "/etc/mutating", "Validating": "/etc/validating"}; err != nil || !maps.Equal(got, want) {
 		t.Errorf("got %v, %v, want %v", got, err, want)
 	}
+	alpha := write("alpha.yaml", "apiVersion: apiserver.k8s.io/v1alpha1\nkind: AdmissionConfiguration\nplugins:\n- name: Mutating\n"+
+		"  configuration: {apiVersion: apiserver.config.k8s.io/v1alpha1, kind: WebhookAdmission, kubeConfigFile: /etc/mutating}\n")
+	got, err = webhookclient.ReadAdmissionConfiguration(alpha, "Mutating")
+	if want := map[string]string{"Mutating": "/etc/mutating"}; err != nil || !maps.Equal(got, want) {
+		t.Errorf("the alpha versions: got %v, %v, want %v", got, err, want)
+	}
 	for text, want := range map[string]string{
 		"{":                            "yaml",
 		"kind: AdmissionConfig":        `kind is "AdmissionConfig", want AdmissionConfiguration`,

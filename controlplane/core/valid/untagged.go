@@ -56,8 +56,12 @@ func write(b *bytes.Buffer, v reflect.Value) error {
 		b.WriteByte(']')
 		return nil
 	case reflect.Struct:
-		switch v.Interface().(type) {
-		case resource.Quantity, metav1.Time, metav1.MicroTime, metav1.Duration, intstr.IntOrString, metav1.LabelSelector, metav1.ObjectMeta, runtime.RawExtension:
+		switch value := v.Interface().(type) {
+		case runtime.RawExtension:
+			if len(value.Raw) > 0 && !json.Valid(value.Raw) { // of a client that sent protobuf
+				return write(b, reflect.ValueOf(value.Raw))
+			}
+		case resource.Quantity, metav1.Time, metav1.MicroTime, metav1.Duration, intstr.IntOrString, metav1.LabelSelector, metav1.ObjectMeta:
 		default:
 			return writeStruct(b, v)
 		}

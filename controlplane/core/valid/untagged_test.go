@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 func TestUntaggedShowsValuesWithTheNamesOfGo(t *testing.T) {
@@ -30,6 +31,9 @@ func TestUntaggedShowsValuesWithTheNamesOfGo(t *testing.T) {
 		{"list", []corev1.LocalObjectReference{{Name: "a"}, {}}, `[{"Name":"a"},{"Name":""}]`},
 		{"nil list", []corev1.LocalObjectReference(nil), "null"},
 		{"bytes", []byte("ab"), `"YWI="`},
+		{"raw JSON", runtime.RawExtension{Raw: []byte(`{"a":1}`)}, `{"a":1}`},
+		{"raw bytes that are no JSON", runtime.RawExtension{Raw: []byte("k8s\x00")}, `"azhzAA=="`},
+		{"no raw JSON", runtime.RawExtension{}, "null"},
 		{"quantity and map", corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": quantityOf("1")}}, `{"Limits":{"cpu":"1"},"Requests":null,"Claims":null}`},
 		{"selector keeps its JSON names", metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}, `{"matchLabels":{"a":"b"}}`},
 		{"embedded struct", corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "a"}, Optional: &yes}, `{"Name":"a","Optional":true}`},
