@@ -106,13 +106,27 @@ func pathServed(req *Request) bool {
 // allNamespaces reports whether a request for a namespaced resource names no namespace.
 func (r *Request) allNamespaces() bool { return r.Served.Namespaced && r.Namespace == "" }
 
+// preflight reports whether a request is OPTIONS for what passes requests of every verb on to another
+// server, which answers it: it has no verb.
+func (r *Request) preflight() bool {
+	if _, ok := r.Sub.Backend.(resource.Connecter); !ok || r.HTTP.Method != http.MethodOptions {
+		return false
+	}
+	for _, verb := range [...]string{"create", "delete", "get", "patch", "update"} {
+		if !slices.Contains(r.Sub.Verbs, verb) {
+			return false
+		}
+	}
+	return true
+}
+
 type answerer func(ctx context.Context, w *exchange.Writer, req *Request) error
 
 // verbOf returns the handler of a request; nil if its verb is not served.
 func (h *Handler) verbOf(req *Request) answerer {
 	if sub := req.Sub; sub != nil {
 		switch {
-		case sub.Backend != nil && sub.Verbs != nil && !slices.Contains(sub.Verbs, req.Verb):
+		case sub.Backend != nil && sub.Verbs != nil && !slices.Contains(sub.Verbs, req.Verb) && !req.preflight():
 			return nil
 		case sub.Backend != nil:
 			return h.backendVerb(req, sub.Backend)
