@@ -46,9 +46,9 @@ func podScheme() *kruntime.Scheme {
 	return s
 }
 
-func examplePod(name string) *corev1.Pod {
+func examplePod() *corev1.Pod {
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "nginx"}}},
 	}
 }
@@ -59,7 +59,7 @@ func seen(pod *corev1.Pod) string { return pod.Labels["seen"] }
 func ExampleNew() {
 	exampletest.Run(func(t testing.TB) {
 		env := steertest.New(t, steertest.Options{Scheme: podScheme(), Setup: labelerSetup})
-		pod := examplePod("web")
+		pod := examplePod()
 		pod.Status.Phase = corev1.PodRunning // objects are seeded in any state
 		env.Create(pod)
 		got := steertest.Wait(env, "default/web", func(p *corev1.Pod) bool { return seen(p) != "" })
@@ -72,7 +72,7 @@ func ExampleNew() {
 func ExampleExpect() {
 	exampletest.Run(func(t testing.TB) {
 		env := steertest.New(t, steertest.Options{Scheme: podScheme(), Setup: labelerSetup, Workloads: steertest.Workloads()})
-		env.Create(examplePod("web"))
+		env.Create(examplePod())
 		pod := steertest.Expect[*corev1.Pod](env, "default/web",
 			steertest.Ready,
 			steertest.Condition("PodScheduled", metav1.ConditionTrue),
@@ -89,7 +89,7 @@ func ExampleWorkloads() {
 			Scheme:    podScheme(),
 			Workloads: steertest.Workloads(workloads.Outcome{Fate: workloads.Unschedulable}),
 		})
-		env.Create(examplePod("web"))
+		env.Create(examplePod())
 		steertest.Expect[*corev1.Pod](env, "default/web", steertest.Condition("PodScheduled", metav1.ConditionFalse, "Unschedulable"))
 		fmt.Println("nowhere to run")
 	})
@@ -101,9 +101,9 @@ func ExampleWorkloads() {
 func ExampleEnv_Settled() {
 	exampletest.Run(func(t testing.TB) {
 		env := steertest.New(t, steertest.Options{Scheme: podScheme(), Setup: labelerSetup})
-		env.Create(examplePod("web")) // it does not run: it is not reconciled
+		env.Create(examplePod()) // it does not run: it is not reconciled
 		env.Settled()
-		pod := examplePod("web")
+		pod := examplePod()
 		if err := env.Client.Get(env.Context(), client.ObjectKeyFromObject(pod), pod); err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +119,7 @@ func ExampleFault() {
 			Scheme: podScheme(), Setup: labelerSetup, Workloads: steertest.Workloads(),
 			Faults: []steertest.Fault{{Verb: client.VerbPatch, Kind: "Pod", With: steertest.Conflict, Times: 2}},
 		})
-		env.Create(examplePod("web"))
+		env.Create(examplePod())
 		pod := steertest.Expect[*corev1.Pod](env, "default/web", steertest.Field(seen, "true"))
 		fmt.Println("seen:", seen(pod))
 	})
@@ -131,7 +131,7 @@ func ExampleKillAfterEveryWrite() {
 	exampletest.Run(func(t testing.TB) {
 		env := steertest.New(t, steertest.Options{Scheme: podScheme(), Setup: labelerSetup, Workloads: steertest.Workloads()})
 		killed := steertest.KillAfterEveryWrite[*corev1.Pod](env, "default/web", func() {
-			env.Create(examplePod("web"))
+			env.Create(examplePod())
 		}, steertest.Field(seen, "true"))
 		fmt.Println("killed after:", killed)
 	})
@@ -142,7 +142,7 @@ func ExampleKillAfterEveryWrite() {
 func ExampleEnv_AsUser() {
 	exampletest.Run(func(t testing.TB) {
 		env := steertest.New(t, steertest.Options{Scheme: podScheme()})
-		err := env.AsUser("eve").Create(env.Context(), examplePod("web"))
+		err := env.AsUser("eve").Create(env.Context(), examplePod())
 		fmt.Println(apierrors.IsForbidden(err))
 	})
 	// Output: true
@@ -154,7 +154,7 @@ func ExampleEnv_Settled_virtualTime() {
 	_ = func(t *testing.T) { // the body of a test
 		synctest.Test(t, func(t *testing.T) {
 			env := steertest.New(t, steertest.Options{Scheme: podScheme(), Setup: labelerSetup})
-			env.Create(examplePod("web"))
+			env.Create(examplePod())
 			time.Sleep(time.Hour)
 			env.Settled()
 		})
@@ -166,7 +166,7 @@ func ExampleEnv_StartOperator() {
 	exampletest.Run(func(t testing.TB) {
 		env := steertest.New(t, steertest.Options{Scheme: podScheme(), Setup: labelerSetup, Workloads: steertest.Workloads()})
 		env.StopOperator()
-		env.Create(examplePod("web"))
+		env.Create(examplePod())
 		env.StartOperator()
 		env.Settled()
 		steertest.Expect[*corev1.Pod](env, "default/web", steertest.Field(seen, "true"))

@@ -117,7 +117,7 @@ func (e *Env) managerOptions(n int) (manager.Options, error) {
 		o.Log = slog.New(slog.NewTextHandler(testWriter{e.TB, e.engine}, &slog.HandlerOptions{Level: slog.LevelInfo}))
 		if e.engine != nil {
 			// Each start is another process: what it draws is its own.
-			o.Seed, o.Instance = e.engine.Seed()+uint64(n), fmt.Sprint(o.Name, "-", n) //nolint:gosec // from 1
+			o.Seed, o.Instance = e.engine.Seed()+uint64(n), fmt.Sprint(o.Name, "-", n) // from 1
 		}
 	})
 	if err != nil {

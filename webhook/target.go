@@ -85,7 +85,7 @@ func (t target) inject(ctx context.Context, c client.Client, bundle string) (fou
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(t.gvk)
 	if err := c.Get(ctx, client.ObjectKey{Name: t.name}, obj); apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil // there is none
 	} else if err != nil {
 		return nil, err
 	}

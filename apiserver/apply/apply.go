@@ -179,7 +179,7 @@ type binding struct{ Endpoint }
 // conversions converts between the versions of an endpoint for one write.
 type conversions struct {
 	*binding
-	ctx context.Context //nolint:containedctx // the library passes none
+	ctx context.Context // the library passes none
 }
 
 // ConvertToVersion implements runtime.ObjectConvertor.

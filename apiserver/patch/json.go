@@ -114,9 +114,9 @@ func (d *document) apply(op *operation) error {
 	case "test":
 		return d.test(op)
 	case "":
-		return fmt.Errorf("Unexpected kind: unknown") //nolint:staticcheck // text of kube-apiserver
+		return fmt.Errorf("Unexpected kind: unknown") // text of kube-apiserver
 	default:
-		return fmt.Errorf("Unexpected kind: %s", op.Op) //nolint:staticcheck // text of kube-apiserver
+		return fmt.Errorf("Unexpected kind: %s", op.Op) // text of kube-apiserver
 	}
 }
 
@@ -220,7 +220,7 @@ func (d *document) copy(op *operation) error {
 		return err
 	}
 	if d.copyLeft -= size; d.copyLeft < 0 {
-		//nolint:staticcheck // text of kube-apiserver
+		// text of kube-apiserver
 		return fmt.Errorf("Unable to complete the copy, the accumulated size increase of copy is %d, exceeding the limit %d",
 			d.maxCopy-d.copyLeft, d.maxCopy)
 	}

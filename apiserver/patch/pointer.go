@@ -107,7 +107,7 @@ func (p *place) remove() error {
 	switch parent := p.parent.(type) {
 	case map[string]any:
 		if _, ok := parent[p.key]; !ok {
-			return fmt.Errorf("Unable to remove nonexistent key: %s: %w", p.key, errMissing) //nolint:staticcheck // text of kube-apiserver
+			return fmt.Errorf("Unable to remove nonexistent key: %s: %w", p.key, errMissing) // text of kube-apiserver
 		}
 		delete(parent, p.key)
 	case []any:
@@ -140,7 +140,7 @@ func normalise(n, length int) (int, error) {
 		i += length
 	}
 	if i < 0 || i >= length {
-		return 0, fmt.Errorf("Unable to access invalid index: %d: %w", n, errInvalidIndex) //nolint:staticcheck // text of kube-apiserver
+		return 0, fmt.Errorf("Unable to access invalid index: %d: %w", n, errInvalidIndex) // text of kube-apiserver
 	}
 	return i, nil
 }

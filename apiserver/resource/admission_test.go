@@ -168,7 +168,7 @@ func TestAdmissionRequestNormalizesWithItsStrategy(t *testing.T) {
 		"sets":  {normalizing{}, true, ""},
 		"fails": {normalizing{err: errors.New("no schema")}, true, "Internal error occurred: after admission: no schema"},
 	} {
-		obj := widget("example.com/v1", "Widget", "1")
+		obj := widget("example.com/v1", "1")
 		r := &resource.AdmissionRequest{Strategy: c.strategy}
 		got := ""
 		if err := r.Normalize(obj); err != nil {

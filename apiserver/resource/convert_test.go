@@ -17,9 +17,9 @@ import (
 )
 
 // widget returns an object of a group and version.
-func widget(apiVersion, kind, size string) *unstructured.Unstructured {
+func widget(apiVersion, size string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": "a"}, "size": size,
+		"apiVersion": apiVersion, "kind": "Widget", "metadata": map[string]any{"name": "a"}, "size": size,
 	}}
 }
 
@@ -40,7 +40,7 @@ func appending(fails error) func(context.Context, []resource.Object, string) ([]
 func TestConvertToTranslatesWithinAResource(t *testing.T) {
 	t.Parallel()
 	r := widgets()
-	was := widget("example.com/v1", "Widget", "1")
+	was := widget("example.com/v1", "1")
 	if got, err := r.ConvertTo(t.Context(), was, r, "v1"); err != nil || got != resource.Object(was) {
 		t.Errorf("an object in the version is converted to %v: %v", got, err)
 	}
@@ -48,8 +48,8 @@ func TestConvertToTranslatesWithinAResource(t *testing.T) {
 		convert func(context.Context, []resource.Object, string) ([]resource.Object, error)
 		want    *unstructured.Unstructured
 	}{
-		"without a conversion": {nil, widget("example.com/v2", "Widget", "1")},
-		"with a conversion":    {appending(nil), widget("example.com/v2", "Widget", "1>v2")},
+		"without a conversion": {nil, widget("example.com/v2", "1")},
+		"with a conversion":    {appending(nil), widget("example.com/v2", "1>v2")},
 	} {
 		r.Convert = c.convert
 		got, err := r.ConvertTo(t.Context(), was, r, "v2")
@@ -59,7 +59,7 @@ func TestConvertToTranslatesWithinAResource(t *testing.T) {
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-		if diff := cmp.Diff(widget("example.com/v1", "Widget", "1"), was); diff != "" {
+		if diff := cmp.Diff(widget("example.com/v1", "1"), was); diff != "" {
 			t.Errorf("%s, the original (-want +got):\n%s", name, diff)
 		}
 	}
@@ -87,11 +87,11 @@ func TestConvertToTranslatesBetweenResourcesOfTheSameObjects(t *testing.T) {
 		version  string
 		want     *unstructured.Unstructured
 	}{
-		{"to the alias", main, alias, widget("example.com/v1", "Widget", "1"), "v1", widget("old.example.com/v1", "Widget", "1>loaded")},
-		{"from the alias", alias, main, widget("old.example.com/v1", "Widget", "1"), "v1", widget("example.com/v1", "Widget", "1>saved")},
+		{"to the alias", main, alias, widget("example.com/v1", "1"), "v1", widget("old.example.com/v1", "1>loaded")},
+		{"from the alias", alias, main, widget("old.example.com/v1", "1"), "v1", widget("example.com/v1", "1>saved")},
 		{
-			"through the storage version", main, alias, widget("example.com/v2", "Widget", "1"), "v2",
-			widget("old.example.com/v2", "Widget", "1>v1>loaded>v2"),
+			"through the storage version", main, alias, widget("example.com/v2", "1"), "v2",
+			widget("old.example.com/v2", "1>v1>loaded>v2"),
 		},
 	} {
 		before := c.was.DeepCopy()
@@ -111,13 +111,13 @@ func TestConvertToTranslatesBetweenResourcesOfTheSameObjects(t *testing.T) {
 func TestConvertAllKeepsTheOrder(t *testing.T) {
 	t.Parallel()
 	r := widgets()
-	was := []resource.Object{widget("example.com/v1", "Widget", "1"), widget("example.com/v2", "Widget", "2")}
+	was := []resource.Object{widget("example.com/v1", "1"), widget("example.com/v2", "2")}
 	for name, c := range map[string]struct {
 		convert func(context.Context, []resource.Object, string) ([]resource.Object, error)
 		want    []resource.Object
 	}{
-		"without a conversion": {nil, []resource.Object{widget("example.com/v2", "Widget", "1"), widget("example.com/v2", "Widget", "2")}},
-		"with a conversion":    {appending(nil), []resource.Object{widget("example.com/v1", "Widget", "1>v2"), widget("example.com/v2", "Widget", "2>v2")}},
+		"without a conversion": {nil, []resource.Object{widget("example.com/v2", "1"), widget("example.com/v2", "2")}},
+		"with a conversion":    {appending(nil), []resource.Object{widget("example.com/v1", "1>v2"), widget("example.com/v2", "2>v2")}},
 	} {
 		r.Convert = c.convert
 		got, err := r.ConvertAll(t.Context(), was, "v2")
@@ -148,9 +148,9 @@ func TestConvertToReportsConversionsThatFail(t *testing.T) {
 		"after the other resource":   {other, fails, "v2", "down"},
 		"to what needs none, at all": {widgets(), fails, "v1", ""},
 	} {
-		obj := widget("example.com/v2", "Widget", "1")
+		obj := widget("example.com/v2", "1")
 		if c.from == c.to {
-			obj = widget("example.com/v1", "Widget", "1")
+			obj = widget("example.com/v1", "1")
 		}
 		got, err := c.from.ConvertTo(t.Context(), obj, c.to, c.version)
 		switch {

@@ -64,10 +64,10 @@ type (
 	writes struct{ reads }
 )
 
-func (reads) Get(context.Context, *resource.Request) (resource.Object, error) { return nil, nil } //nolint:nilnil // it is not called
+func (reads) Get(context.Context, *resource.Request) (resource.Object, error) { return nil, nil } // it is not called
 
 func (*writes) Update(context.Context, *resource.Request, func(resource.Object) (resource.Object, error), *metav1.UpdateOptions) (resource.Object, error) {
-	return nil, nil //nolint:nilnil // it is not called
+	return nil, nil // it is not called
 }
 
 // scaler is a [resource.Scaler].
@@ -76,7 +76,7 @@ type scaler struct{ resource.Scaler }
 func TestCheckRefusesSubresourcesAndBackendsThatCannotWork(t *testing.T) {
 	t.Parallel()
 	kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Paint"}
-	act := func(context.Context, resource.Object, resource.Object) (resource.Object, error) { return nil, nil } //nolint:nilnil // it is not called
+	act := func(context.Context, resource.Object, resource.Object) (resource.Object, error) { return nil, nil } // it is not called
 	with := func(subs ...resource.Subresource) func(*resource.Resource) {
 		return func(r *resource.Resource) { r.Versions[0].Subresources = subs }
 	}
@@ -119,7 +119,7 @@ func TestCheckRefusesSubresourcesAndBackendsThatCannotWork(t *testing.T) {
 // onlyPointer has its methods on the pointer.
 type onlyPointer struct{}
 
-func (*onlyPointer) Get(context.Context, *resource.Request) (resource.Object, error) { return nil, nil } //nolint:nilnil // it is not called
+func (*onlyPointer) Get(context.Context, *resource.Request) (resource.Object, error) { return nil, nil } // it is not called
 
 func TestCheckNamesABackendWhoseMethodsBelongToThePointer(t *testing.T) {
 	t.Parallel()

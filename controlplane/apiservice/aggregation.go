@@ -36,7 +36,7 @@ type Aggregation struct {
 	metrics  *metrics
 	buffers  buffers
 	// running ends with Close, and all requests with it.
-	running context.Context //nolint:containedctx // the life of the aggregation
+	running context.Context // the life of the aggregation
 	stop    context.CancelFunc
 	// unsubscribe ends what follows the table of addresses.
 	unsubscribe []func()

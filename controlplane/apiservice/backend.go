@@ -55,7 +55,7 @@ func reachOf(s service) reach {
 type backend struct {
 	reach
 	services *egress.Services
-	running  context.Context //nolint:containedctx // the life of the aggregation, and of all connections
+	running  context.Context // the life of the aggregation, and of all connections
 	headers  identityHeaders
 	tls      *tls.Config
 	// err is why it cannot be connected to.

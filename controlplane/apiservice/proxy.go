@@ -34,7 +34,7 @@ const discoveryTimeout = 5 * time.Second
 type proxy struct {
 	*backend
 	available bool
-	running   context.Context //nolint:containedctx // the life of the aggregator
+	running   context.Context // the life of the aggregator
 	buffers   httputil.BufferPool
 	log       *slog.Logger
 }

@@ -79,10 +79,10 @@ func (w *world) do(user *auth.User, request *http.Request) (int, string, http.He
 	return response.StatusCode, string(body), response.Header
 }
 
-// flying returns a server with wings, which a server in process serves at some path.
-func flying(t *testing.T, path string, answer func(*http.Request) (*http.Response, error)) (*world, *other) {
+// flying returns a server with wings, one of which a server in process serves.
+func flying(t *testing.T, answer func(*http.Request) (*http.Response, error)) (*world, *other) {
 	t.Helper()
-	server := &other{answers: map[string]func(*http.Request) (*http.Response, error){"/apis/example.com/v1": text(200, "application/json", resourceList), path: answer}}
+	server := &other{answers: map[string]func(*http.Request) (*http.Response, error){"/apis/example.com/v1": text(200, "application/json", resourceList), wing: answer}}
 	w := newWorld(t, egress.Services{Resolve: resolve(server)}, controllers)
 	w.create(wings())
 	w.get("/version", nil) // the controllers are done
@@ -94,7 +94,7 @@ const wing = "/apis/example.com/v1/namespaces/default/wings/a"
 
 func TestProxyNamesTheUser(t *testing.T) {
 	t.Parallel()
-	w, server := flying(t, wing, text(200, "text/plain", "one wing", "X-Own", "yes"))
+	w, server := flying(t, text(200, "text/plain", "one wing", "X-Own", "yes"))
 	user := &auth.User{Name: "jane", UID: "uid-of-jane", Groups: []string{"g 1", "g2", auth.Masters}, Extra: map[string][]string{"example.com/Teams%": {"a", "b"}}}
 	code, body, header := w.getAs(user, wing+"?watch=x", http.Header{
 		"X-Remote-User": {"root"}, "x-remote_group": {"system:masters"}, "X-Remote-Extra-Team": {"all"}, "X_Remote_Uid": {"0"},
@@ -144,7 +144,7 @@ func TestProxyUsesTheHeadersOfTheFrontProxy(t *testing.T) {
 
 func TestProxyRemovesTokensOfBrowsers(t *testing.T) {
 	t.Parallel()
-	w, server := flying(t, wing, text(400, "", "no"))
+	w, server := flying(t, text(400, "", "no"))
 	w.get(wing, http.Header{"Sec-Websocket-Protocol": {"base64url.bearer.authorization.k8s.io.c2VjcmV0, v4.channel.k8s.io", "v5.channel.k8s.io"}})
 	same(t, "the protocols", []string{"v4.channel.k8s.io, v5.channel.k8s.io"}, server.seen[0].Header["Sec-Websocket-Protocol"])
 }
@@ -164,7 +164,7 @@ func TestProxyAnswersForServersThatFail(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			w, _ := flying(t, wing, tt.answer)
+			w, _ := flying(t, tt.answer)
 			code, body, _ := w.get(wing, nil)
 			same(t, "the answer", []any{tt.code, tt.body}, []any{code, body})
 		})
@@ -182,7 +182,7 @@ func TestProxyAnswersForServicesThatAreNotAvailable(t *testing.T) {
 func TestProxyEndsItsRequestsWhenItIsClosed(t *testing.T) {
 	t.Parallel()
 	sent := make(chan struct{})
-	w, server := flying(t, wing, func(r *http.Request) (*http.Response, error) {
+	w, server := flying(t, func(r *http.Request) (*http.Response, error) {
 		close(sent)
 		<-r.Context().Done()
 		return nil, r.Context().Err()
@@ -206,7 +206,7 @@ func TestProxyBoundsDiscovery(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const version = "/apis/example.com/v1"
-		w, server := flying(t, wing, text(200, "", ""))
+		w, server := flying(t, text(200, "", ""))
 		server.answers[version] = func(r *http.Request) (*http.Response, error) { <-r.Context().Done(); return nil, r.Context().Err() }
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://steer.invalid"+version, http.NoBody)
 		if err != nil {

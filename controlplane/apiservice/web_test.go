@@ -168,8 +168,8 @@ func sliceOf(port string, ready *bool) *discoveryv1.EndpointSlice {
 	}
 }
 
-func endpointsOf(port string) *corev1.Endpoints { //nolint:staticcheck // what is tested
-	return &corev1.Endpoints{ //nolint:staticcheck // what is tested
+func endpointsOf(port string) *corev1.Endpoints { // what is tested
+	return &corev1.Endpoints{ // what is tested
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "wings"},
 		Subsets: []corev1.EndpointSubset{{ //nolint:staticcheck // what is tested
 			Addresses: []corev1.EndpointAddress{{IP: "127.0.0.1"}}, Ports: []corev1.EndpointPort{{Name: port, Port: 8443}},

@@ -81,7 +81,7 @@ func parsePort(text string) (int32, error) {
 	if err != nil || n == 0 {
 		return 0, fmt.Errorf("%q is not a port between 1 and 65535", text)
 	}
-	return int32(n), nil //nolint:gosec // 16 bits
+	return int32(n), nil // 16 bits
 }
 
 // Parse reads NAMESPACE/NAME[:PORT]=HOST:PORT.

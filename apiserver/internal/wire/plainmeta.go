@@ -37,7 +37,7 @@ func PlainMetadata(metadata, before map[string]any, namespaced bool, name func(s
 			was, _ := before["generation"].(int64)
 			ok = isInt && n >= 0 && n >= was
 		case "labels":
-			ok = everyText(value, func(key, text string) bool { return PlainQualifiedName(key) && (text == "" || plainName(text, 63)) })
+			ok = everyText(value, func(key, text string) bool { return PlainQualifiedName(key) && (text == "" || plainName(text)) })
 		case "annotations":
 			size := 0
 			ok = everyText(value, func(key, text string) bool {
@@ -115,14 +115,14 @@ func plainLabel(text string) bool {
 func PlainQualifiedName(text string) bool {
 	for i := range len(text) {
 		if text[i] == '/' {
-			return PlainSubdomain(text[:i]) && plainName(text[i+1:], 63)
+			return PlainSubdomain(text[:i]) && plainName(text[i+1:])
 		}
 	}
-	return plainName(text, 63)
+	return plainName(text)
 }
 
-func plainName(text string, longest int) bool {
-	if text == "" || len(text) > longest || !alphanumeric(text[0]) || !alphanumeric(text[len(text)-1]) {
+func plainName(text string) bool {
+	if text == "" || len(text) > 63 || !alphanumeric(text[0]) || !alphanumeric(text[len(text)-1]) {
 		return false
 	}
 	for i := range len(text) {
@@ -157,7 +157,7 @@ func PlainTypedMetadata(meta, before metav1.Object, namespaced bool, name func(s
 		return false
 	}
 	for key, text := range meta.GetLabels() {
-		if !PlainQualifiedName(key) || text != "" && !plainName(text, 63) {
+		if !PlainQualifiedName(key) || text != "" && !plainName(text) {
 			return false
 		}
 	}

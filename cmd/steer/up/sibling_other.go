@@ -27,7 +27,7 @@ func runSibling(ctx context.Context, args []string, delay time.Duration) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(path, args...) //nolint:gosec // a program of ours, with the arguments of the user
+	cmd := exec.Command(path, args...) // a program of ours, with the arguments of the user
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	child, err := children.Start(cmd)
 	if err != nil {

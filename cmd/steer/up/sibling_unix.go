@@ -20,5 +20,5 @@ func runSibling(_ context.Context, args []string, _ time.Duration) error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("run %s: %w", path, syscall.Exec(path, append([]string{path}, args...), os.Environ())) //nolint:gosec // a program of ours, with the arguments of the user
+	return fmt.Errorf("run %s: %w", path, syscall.Exec(path, append([]string{path}, args...), os.Environ())) // a program of ours, with the arguments of the user
 }

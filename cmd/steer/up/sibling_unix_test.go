@@ -26,7 +26,7 @@ func TestUpBecomesTheProgramForEtcd(t *testing.T) {
 	}
 	dir := t.TempDir()
 	script := "#!/bin/sh\necho \"$$ $*\"\n"
-	if err := os.WriteFile(filepath.Join(dir, siblingName), []byte(script), 0o755); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(filepath.Join(dir, siblingName), []byte(script), 0o755); err != nil { // a program
 		t.Fatal(err)
 	}
 	self, err := os.Executable()

@@ -113,48 +113,8 @@ programs in the same etcd; 0 leaves the compaction to others`)
 
 // up runs a control plane until ctx ends.
 func up(ctx context.Context, o upOptions, out, logs io.Writer) (err error) {
-	if o.inMemory && o.dataDir != "" {
-		return errors.New("--in-memory keeps nothing, so there is no use for --data-dir: leave one of them out")
-	}
-	if err := o.etcd.validate(o.inMemory); err != nil {
-		return err
-	}
-	options := controlplane.Options{Listen: o.listen, Version: command.Version()}
-	if err := o.several.apply(&options); err != nil {
-		return err
-	}
-	for _, file := range readable(o.several.certDir) {
-		fmt.Fprintf(logs, "warning: other users of this machine can read %s, and act as any user with it: run chmod 600 on it\n", file)
-	}
-	if o.bare {
-		// Nothing makes the accounts that the plugin would ask for.
-		options.Disable = append(controlplane.Controllers(), "ServiceAccount")
-	}
-	if err := simulate(&options, o); err != nil {
-		return err
-	}
-	for _, text := range o.kubelets {
-		reach, err := netip.ParsePrefix(text)
-		if err != nil {
-			return fmt.Errorf("--kubelets: %q is no range of addresses: write one such as 127.0.0.0/8", text)
-		}
-		options.Kubelets.Reach = append(options.Kubelets.Reach, reach)
-	}
-	if err := o.services.Apply(&options.Webhooks); err != nil {
-		return err
-	}
-	if o.services.Changeable && len(o.etcd.Servers) > 0 {
-		return fmt.Errorf("--%s changes the addresses of this server alone, and others may share its etcd: leave it out, and give --%s to each of them", planeflags.AllowServiceChanges, serviceaddress.Flag)
-	}
-	if err := planeflags.ReadAdmissionControl(&options.Webhooks, o.admissionControl); err != nil {
-		return err
-	}
-	level := slog.LevelError
-	if o.verbose {
-		level = slog.LevelDebug
-	}
-	options.Log = slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: level}))
-	if err := planeflags.ReadTokens(&options, o.tokenFile); err != nil {
+	options, err := o.plane(logs)
+	if err != nil {
 		return err
 	}
 	home, cleanup, err := upHome(o, &options)
@@ -208,6 +168,55 @@ Stop it with Ctrl-C.
 `, plane.URL(), where, kubeconfig)
 	<-ctx.Done()
 	return nil
+}
+
+// plane returns what the flags say about the control plane, without where its data is.
+func (o *upOptions) plane(logs io.Writer) (options controlplane.Options, err error) {
+	if o.inMemory && o.dataDir != "" {
+		return options, errors.New("--in-memory keeps nothing, so there is no use for --data-dir: leave one of them out")
+	}
+	if err := o.etcd.validate(o.inMemory); err != nil {
+		return options, err
+	}
+	options = controlplane.Options{Listen: o.listen, Version: command.Version()}
+	if err := o.several.apply(&options); err != nil {
+		return options, err
+	}
+	for _, file := range readable(o.several.certDir) {
+		fmt.Fprintf(logs, "warning: other users of this machine can read %s, and act as any user with it: run chmod 600 on it\n", file)
+	}
+	if o.bare {
+		// Nothing makes the accounts that the plugin would ask for.
+		options.Disable = append(controlplane.Controllers(), "ServiceAccount")
+	}
+	if err := simulate(&options, *o); err != nil {
+		return options, err
+	}
+	for _, text := range o.kubelets {
+		reach, err := netip.ParsePrefix(text)
+		if err != nil {
+			return options, fmt.Errorf("--kubelets: %q is no range of addresses: write one such as 127.0.0.0/8", text)
+		}
+		options.Kubelets.Reach = append(options.Kubelets.Reach, reach)
+	}
+	if err := o.services.Apply(&options.Webhooks); err != nil {
+		return options, err
+	}
+	if o.services.Changeable && len(o.etcd.Servers) > 0 {
+		return options, fmt.Errorf("--%s changes the addresses of this server alone, and others may share its etcd: leave it out, and give --%s to each of them", planeflags.AllowServiceChanges, serviceaddress.Flag)
+	}
+	if err := planeflags.ReadAdmissionControl(&options.Webhooks, o.admissionControl); err != nil {
+		return options, err
+	}
+	level := slog.LevelError
+	if o.verbose {
+		level = slog.LevelDebug
+	}
+	options.Log = slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: level}))
+	if err := planeflags.ReadTokens(&options, o.tokenFile); err != nil {
+		return options, err
+	}
+	return options, nil
 }
 
 // simulate takes over what the flags say about simulated workloads.

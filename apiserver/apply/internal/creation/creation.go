@@ -376,7 +376,7 @@ func (p *plan) writeList(out []byte, v unsafe.Pointer, owned bool) ([]byte, bool
 	var few [32]int32
 	order := few[:0]
 	for i := range header.n {
-		order = append(order, int32(i)) //nolint:gosec // lists are shorter
+		order = append(order, int32(i)) // lists are shorter
 		if !p.named(p.element(header, i)) {
 			return out, false
 		}

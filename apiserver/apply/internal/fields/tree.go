@@ -40,7 +40,7 @@ func newTree(size int) *Tree {
 
 // grow adds a branch after its last sibling, 0 for the first one.
 func (t *Tree) grow(parent, last int32, label string) int32 {
-	at := int32(len(t.branches)) //nolint:gosec // managedFields has few fields
+	at := int32(len(t.branches)) // managedFields has few fields
 	t.branches = append(t.branches, branch{label: label})
 	if last == 0 {
 		t.branches[parent].child = at

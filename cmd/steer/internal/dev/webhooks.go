@@ -109,7 +109,7 @@ func manifestServices(object manifest.Object) (out []serviceaddress.Key) {
 		name, _, _ := unstructured.NestedString(hook, "clientConfig", "service", "name")
 		if found {
 			port, _, _ := unstructured.NestedInt64(hook, "clientConfig", "service", "port")
-			out = append(out, serviceaddress.Key{Namespace: namespace, Name: name, Port: int32(port)}) //nolint:gosec // a port
+			out = append(out, serviceaddress.Key{Namespace: namespace, Name: name, Port: int32(port)}) // a port
 		}
 	}
 	return out
