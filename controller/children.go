@@ -171,7 +171,7 @@ func (c Children[T]) open(ctx context.Context, owner client.Object) (*children.S
 		return nil, fmt.Errorf("children %s: %w", name, err)
 	}
 	if gvk != a.shared.gvk || owner.GetNamespace() != a.object.Namespace || owner.GetName() != a.object.Name {
-		return nil, fmt.Errorf("children %s: the owner must be the object that is being reconciled, not %s %s/%s", name, gvk.Kind, owner.GetNamespace(), owner.GetName())
+		return nil, fmt.Errorf("children %s: the owner must be the object that is being reconciled, not %s", name, children.Ref{GVK: gvk, Key: client.ObjectKeyFromObject(owner)})
 	}
 	for _, former := range c.Formerly {
 		if !strings.Contains(former, ".") {

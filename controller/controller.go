@@ -322,7 +322,7 @@ func (c *controller[K]) settle(ctx context.Context, a *attempt, item *queue.Item
 	case outcome == trace.Conflicted:
 		a.logger().Debug("Another write was faster; retrying", "error", err)
 	case outcome != trace.Panicked:
-		a.logger().Error("Reconciler error", "error", err, "retryIn", after)
+		a.logger().Error("Reconciler error", "error", err, "retryIn", after.String())
 	}
 	return outcome, after
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -167,6 +168,32 @@ func TestAStepThatTakesItsTimeIsNotCutShortByEvents(t *testing.T) {
 			t.Error("results of one time differ")
 		} else if d, ok := result.Delay(); d != 0 || !ok {
 			t.Errorf("a time that is past is waited for: %v", d)
+		}
+	})
+}
+
+// TestErrorsAreLoggedAsOperatorsReadThem in JSON, of an object in no namespace.
+func TestErrorsAreLoggedAsOperatorsReadThem(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := newFake()
+		m.slog = slog.New(slog.NewJSONHandler(m.lines, nil))
+		err := controller.Add(m, controller.Func[*corev1.Node](func(_ context.Context, n *corev1.Node) (controller.Result, error) {
+			n.Labels = map[string]string{"a": "b"}
+			return controller.Done(), nil
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.start(t)
+		defer m.end()
+		m.create(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "acme"}})
+		synctest.Wait()
+		text := strings.Join(m.lines.all(), "")
+		for _, want := range []string{`"retryIn":"5ms"`, "of Node acme was changed in place"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s is missing in %s", want, text)
+			}
 		}
 	})
 }

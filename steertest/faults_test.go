@@ -203,7 +203,7 @@ func TestAnOperatorThatDoesNotSurviveAKillIsFound(t *testing.T) {
 			env := steertest.New(tb, steertest.Options{Scheme: scheme(t), Setup: pair{}.setup, Timeout: 5 * time.Second})
 			steertest.KillAfterEveryWrite[*corev1.ConfigMap](env, "default/two", func() { env.Create(configMap("source")) })
 		})
-		if !strings.Contains(got, "killed 1 times (create ConfigMap one)") || !strings.Contains(got, "default/two") {
+		if !strings.Contains(got, "killed 1 times, at last after create ConfigMap one") || !strings.Contains(got, "default/two") {
 			t.Errorf("message: %s", got)
 		}
 	})

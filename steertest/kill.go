@@ -75,7 +75,7 @@ func KillAfterEveryWrite[T client.Object](e *Env, name string, act func(), match
 			killed = append(killed, k.disarm()...)
 			switch {
 			case err != nil:
-				e.Fatalf("steertest: killed %d times (%s): %v", len(killed), strings.Join(killed, "; "), err)
+				e.Fatalf("steertest: killed %d times, at last after %s: %v", len(killed), strings.Join(killed[max(len(killed)-3, 0):], "; "), err)
 			case len(killed) == 0:
 				e.Fatalf("steertest: the operator was never killed: it has written nothing, or not with its client")
 			}

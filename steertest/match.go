@@ -31,10 +31,10 @@ type Matcher func(obj client.Object) error
 // It is [Wait] with conditions that can say what is missing.
 func Expect[T client.Object](e *Env, key string, matchers ...Matcher) T {
 	e.Helper()
-	var lacks error
+	lacks := fmt.Errorf("want a %s %s that exists, it was not seen", strings.TrimPrefix(fmt.Sprintf("%T", *new(T)), "*"), key)
 	obj, err := waitFor(e, key, func(obj T) bool {
 		if lacks = nil; await.Gone(obj) {
-			lacks = errors.New("it does not exist")
+			lacks = fmt.Errorf("want a %s %s, it does not exist", strings.TrimPrefix(fmt.Sprintf("%T", obj), "*"), key)
 			return false
 		}
 		for _, match := range matchers {

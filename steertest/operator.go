@@ -15,6 +15,7 @@ import (
 	"github.com/steer-dev/steer/client/interceptor"
 	"github.com/steer-dev/steer/internal/driven"
 	"github.com/steer-dev/steer/manager"
+	"github.com/steer-dev/steer/trace"
 )
 
 // keptRecorders is of how many starts of the operator records are kept.
@@ -29,11 +30,28 @@ type incarnation struct {
 	ended   chan struct{}
 }
 
-// reconciles are all that the flight recorder has, in words.
+// reconciles are all that the flight recorder has, in words. Those of an object that
+// end in the same error, one after the other, are one line: the first, with their number.
 func (i *incarnation) reconciles() (all []string) {
-	for r := range i.manager.Recorder().Records() {
-		all = append(all, r.String())
+	var first trace.Record
+	times := 0
+	flush := func() {
+		switch {
+		case times == 1:
+			all = append(all, first.String())
+		case times > 1:
+			all = append(all, fmt.Sprintf("%s (%d times)", first, times))
+		}
 	}
+	for r := range i.manager.Recorder().Records() {
+		if times > 0 && r.Error != "" && r.Error == first.Error && r.Object == first.Object && r.Request == first.Request && r.Controller == first.Controller {
+			times++
+			continue
+		}
+		flush()
+		first, times = r, 1
+	}
+	flush()
 	return all
 }
 

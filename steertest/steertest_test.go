@@ -5,6 +5,7 @@ package steertest_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -299,6 +300,44 @@ func TestAWaitInVainShowsTheLastState(t *testing.T) {
 		})
 		if !strings.Contains(got, "it does not exist") {
 			t.Errorf("message: %s", got)
+		}
+	})
+}
+
+func TestAnExpectationWithoutMatchersSaysWhatItWants(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ended, end := context.WithCancel(t.Context())
+		end()
+		got := fails(t, func(tb testing.TB) {
+			env := steertest.New(tb, steertest.Options{Scheme: scheme(t), Timeout: time.Nanosecond})
+			<-ended.Done()
+			steertest.Expect[*corev1.ConfigMap](env, "default/none")
+		})
+		if strings.Contains(got, "<nil>") || !strings.Contains(got, "want a v1.ConfigMap default/none") {
+			t.Errorf("message: %s", got)
+		}
+	})
+}
+
+func TestEqualFailuresAreOneLineOfAFailedTest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, logs := failsWith(t, func(tb testing.TB) {
+			env := steertest.New(tb, steertest.Options{
+				Scheme: scheme(t), Role: steertest.Administrator, Timeout: time.Minute,
+				Setup: func(_ context.Context, m *manager.Manager) error {
+					return controller.Add(m, controller.Func[*corev1.ConfigMap](func(context.Context, *corev1.ConfigMap) (controller.Result, error) {
+						return controller.Result{}, errors.New("the bucket is full")
+					}))
+				},
+			})
+			env.Create(configMap("a"))
+			steertest.Expect[*corev1.ConfigMap](env, "default/b")
+		})
+		_, shown, found := strings.Cut(logs, "reconciles:")
+		if n := strings.Count(shown, "-> failed"); !found || n != 1 || !strings.Contains(shown, " times)") {
+			t.Errorf("%d records of failures are shown:\n%s", n, shown)
 		}
 	})
 }

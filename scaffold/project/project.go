@@ -175,7 +175,11 @@ func ReadAny(dir string) (*Project, error) {
 	file := filepath.Join(dir, File)
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, Usagef("there is no file PROJECT in %s: run this in the folder of a project, or make one with steer init", dir)
+		where := dir
+		if full, err := filepath.Abs(dir); err == nil {
+			where = full
+		}
+		return nil, Usagef("there is no file PROJECT in %s: run this in the folder of a project, or make one with steer init", where)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read PROJECT: %w", err)

@@ -5,6 +5,7 @@ package project
 
 import (
 	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -94,5 +95,16 @@ func TestProjectsThatCannotBeChangedAreRefused(t *testing.T) {
 		if !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("want a line with %q, got %v", want, err)
 		}
+	}
+}
+
+func TestAFolderWithoutAProjectIsNamed(t *testing.T) {
+	t.Parallel()
+	here, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(""); err == nil || !strings.Contains(err.Error(), "there is no file PROJECT in "+here+": run this") {
+		t.Errorf("in this folder: %v", err)
 	}
 }

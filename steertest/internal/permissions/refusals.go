@@ -79,9 +79,23 @@ const leases = "groups=coordination.k8s.io,resources=leases"
 // refusal is what an authorizer says, in a status of any encoding.
 var refusal = regexp.MustCompile(` cannot (\S+) resource \\?"([^"\\]+)\\?" in API group \\?"([^"\\]*)\\?"`)
 
+// escalation is what the API server says of a Role or a binding that gives more rights than
+// the operator has itself.
+var escalation = regexp.MustCompile(`(role|clusterrole)(binding)?s\.rbac\.authorization\.k8s\.io .* is attempting to grant RBAC permissions not currently held`)
+
 // refused returns what an authorizer refused, as the groups and resources of a
 // marker, and the verb; that is empty when admission refused, with the same status.
 func refused(body []byte) (what, verb string) {
+	if said := escalation.FindSubmatch(body); said != nil {
+		switch kind, binding := string(said[1]), len(said[2]) > 0; {
+		case !binding:
+			return "groups=rbac.authorization.k8s.io,resources=" + kind + "s", "escalate"
+		case kind == "clusterrole":
+			return "groups=rbac.authorization.k8s.io,resources=clusterroles", "bind"
+		default:
+			return "groups=rbac.authorization.k8s.io,resources=roles;clusterroles", "bind"
+		}
+	}
 	said := refusal.FindSubmatch(body)
 	if said == nil {
 		return "", ""
@@ -119,6 +133,11 @@ func (f *Refusals) Advice() string {
 	}
 	if len(lines) > 0 {
 		lines = slices.Insert(lines, 0, "Add these markers above Reconcile and run `steer generate`:")
+	}
+	if slices.ContainsFunc(lines, func(line string) bool {
+		return strings.HasSuffix(line, "=bind") || strings.HasSuffix(line, "=escalate")
+	}) {
+		lines = append(lines, "The verbs bind and escalate let the operator give rights that it does not have itself: give it those rights instead, or name the roles with resourceNames.")
 	}
 	if len(f.missing[leases]) > 0 {
 		lines = append(lines, "Leader election has a Role of its own, which `steer generate rbac:roleName=NAME,leaderElection=true` makes.")

@@ -84,7 +84,7 @@ func (s *Sources) unneeded(used Used) []Finding {
 			for _, resource := range marker.Resources {
 				var verbs []string
 				for _, verb := range marker.Verbs {
-					if !s.needed(Right{group, resource, verb}, used) {
+					if requested(verb) && !s.needed(Right{group, resource, verb}, used) {
 						verbs = append(verbs, verb)
 					}
 				}
@@ -106,6 +106,9 @@ func (s *Sources) Coverage(used Used) (seen, all int) {
 		for _, group := range marker.Groups {
 			for _, resource := range marker.Resources {
 				for _, verb := range marker.Verbs {
+					if !requested(verb) && verb != "*" {
+						continue
+					}
 					given[Right{group, resource, verb}] = true
 				}
 			}
@@ -143,6 +146,13 @@ func (s *Sources) allows(right Right) bool {
 		return either(m.Groups, right.Group) && either(m.Verbs, right.Verb) &&
 			(either(m.Resources, right.Resource) || subresource != "" && (slices.Contains(m.Resources, resource+"/*") || slices.Contains(m.Resources, "*/"+subresource)))
 	})
+}
+
+// requested reports whether a verb is that of requests. Others, such as bind, escalate,
+// impersonate and use, are asked for by the API server while it answers a request, so that
+// no test shows whether they are needed.
+func requested(verb string) bool {
+	return slices.Contains([]string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}, verb)
 }
 
 // either reports whether a list has a value or the wildcard.
