@@ -243,6 +243,7 @@ func (s *Server) Handle(path string, h http.Handler) {
 			return
 		}
 		t.handlers[path] = h
+		t.openapi = t.descriptions()
 	})
 }
 

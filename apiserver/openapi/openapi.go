@@ -3,7 +3,8 @@
 
 // Package openapi describes the served resources as OpenAPI documents: version 3 with
 // an index and one document per group version, and version 2 with everything in one.
-// kubectl validate and kubectl explain use them.
+// kubectl validate and kubectl explain use them. Paths of discovery and the like have documents of
+// version 3, too.
 //
 // [New] takes a list of resources and returns [Documents], an immutable http.Handler: a
 // server creates new ones after every change of its resources. That costs little,
@@ -11,8 +12,8 @@
 // document is built and encoded by the first request for it.
 //
 // The operations are those that clients use: the verbs of resources and subresources,
-// with kind, action and parameters. The deprecated paths under /watch and the documents
-// of non-resource paths are left out.
+// with kind, action and parameters. The deprecated paths under /watch are left out, and non-resource
+// paths in version 2.
 package openapi
 
 import (
@@ -68,6 +69,8 @@ type Subresource struct {
 type Options struct {
 	// Version of Kubernetes in the documents, such as "v1.36.0".
 	Version string
+	// Paths reports whether the server answers at a path outside the resource API. nil: nowhere.
+	Paths func(path string) bool
 	// Elsewhere is what other servers say about their versions, in the order in which documents of
 	// version 2 are merged.
 	Elsewhere []Elsewhere
@@ -80,6 +83,8 @@ type Documents struct {
 	versions map[string]*groupVersion // by path, such as "apis/apps/v1"
 	// converted are those made of documents of version 2 of other servers.
 	converted map[string]*groupVersion
+	// roots are those of paths outside the resources.
+	roots map[string]*groupVersion
 	// others are the documents of version 3 of other servers, by path.
 	others map[string]other
 	merged func() *document
@@ -141,19 +146,31 @@ func New(resources []Resource, o Options) *Documents {
 			}
 		}
 	}
-	d.others = others(d.versions, o.Elsewhere)
+	d.roots = roots(resources, o)
+	d.others = others(d.own, o.Elsewhere)
 	return d
 }
 
-// others returns the documents that other servers have, where versions are those of this one.
-func others(versions map[string]*groupVersion, elsewhere []Elsewhere) map[string]other {
+// own returns the document of this server at a path, nil if it has none.
+func (d *Documents) own(p string) *groupVersion {
+	if v := d.converted[p]; v != nil {
+		return v
+	}
+	if v := d.versions[p]; v != nil {
+		return v
+	}
+	return d.roots[p]
+}
+
+// others returns the documents that other servers have, where own returns those of this one.
+func others(own func(string) *groupVersion, elsewhere []Elsewhere) map[string]other {
 	out := map[string]other{}
 	for _, e := range elsewhere {
 		out[e.Path] = other{url: e.Documents[e.Path], handler: e.Handler}
 	}
 	for _, e := range elsewhere {
 		for p, url := range e.Documents {
-			if _, taken := out[p]; !taken && versions[p] == nil {
+			if _, taken := out[p]; !taken && own(p) == nil {
 				out[p] = other{url: url, handler: e.Handler}
 			}
 		}

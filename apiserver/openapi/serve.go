@@ -66,10 +66,7 @@ func (d *Documents) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			o.handler.ServeHTTP(w, r)
 			return
 		}
-		v := d.converted[p]
-		if v == nil {
-			v = d.versions[p]
-		}
+		v := d.own(p)
 		if v == nil {
 			w.WriteHeader(http.StatusNotFound)
 			return
@@ -83,6 +80,9 @@ func (d *Documents) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // index lists the documents of version 3 with their fingerprints.
 func (d *Documents) index(w http.ResponseWriter) {
 	paths := map[string]any{}
+	for p, v := range d.roots {
+		paths[p] = map[string]string{"serverRelativeURL": "/openapi/v3/" + p + "?hash=" + v.fingerprint()}
+	}
 	for p, v := range d.versions {
 		paths[p] = map[string]string{"serverRelativeURL": "/openapi/v3/" + p + "?hash=" + v.fingerprint()}
 	}
