@@ -188,7 +188,7 @@ func (p *Plane) own(d part.Deps, definitions *crd.Definitions, tokens *serviceac
 		node.SystemPriorityClasses(d),
 		flow.BootPart(d),
 		p.self.Part(d),
-		{Name: "addresses of services", Handlers: p.options.Webhooks.Services.Handlers()},
+		{Name: "processes behind services", Handlers: p.options.Webhooks.Services.Handlers()},
 		aggregation.Part(d),
 	}
 }
