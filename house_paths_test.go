@@ -5,7 +5,9 @@ package steer_test
 
 import (
 	"go/ast"
+	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -53,36 +55,29 @@ func filesByPath(t *testing.T) map[string]*ast.File {
 	return byPath
 }
 
-// TestWalkOfATableEventFollowsTheCalls checks the table of docs/inside.md that names
-// every function between the commit of a write and the bytes of its event: the files
-// declare them, and each is called by one above it.
-func TestWalkOfATableEventFollowsTheCalls(t *testing.T) {
+// TestWalksFollowTheCalls checks the tables of docs/inside.md that name every function of a way
+// through the code: the files declare them, and each is called by one above it.
+func TestWalksFollowTheCalls(t *testing.T) {
 	t.Parallel()
-	const most = 19 // files, half of what a reader had to open before there was a walk
-	_, section, found := strings.Cut(readPaper(t, "docs/inside.md"), "\n## One event of a watch of tables, call by call\n")
-	if !found {
-		t.Fatal("docs/inside.md has no walk of an event")
-	}
-	section, _, _ = strings.Cut(section, "\n## ")
-	begin := map[string]bool{"Memory.Commit": true, "Server.Serve": true}
-	byPath, opened, called, functions := filesByPath(t), map[string]bool{}, map[string]bool{}, 0
-	inFile := regexp.MustCompile("\\[([a-z0-9_/.-]+\\.go)\\]\\(([^)]+)\\): ((?:`[A-Za-z.]+`(?:, )?)+)")
-	for _, m := range inFile.FindAllStringSubmatch(section, -1) {
-		path, file := m[1], byPath[m[1]]
-		if file == nil || m[2] != "../"+path {
-			t.Fatalf("the walk names %s, linked to %s", path, m[2])
-		}
-		opened[path] = true
-		for name := range strings.SplitSeq(m[3], ", ") {
+	for heading, walk := range map[string]struct {
+		begin       []string // are called by none
+		least, most int      // functions that are named, and files that are opened
+	}{
+		// Half of what a reader had to open before there was a walk.
+		"One event of a watch of tables, call by call":        {[]string{"Memory.Commit", "Server.Serve"}, 30, 19},
+		"A creation of a custom object, function by function": {[]string{"Handler.create"}, 30, 15},
+	} {
+		byPath, called, opened, functions := filesByPath(t), map[string]bool{}, map[string]bool{}, 0
+		for _, named := range functionsOf(t, heading) {
 			functions++
-			name = strings.Trim(name, "`")
-			fn := declaration(file, name)
+			opened[named.path] = true
+			fn := declaration(byPath[named.path], named.name)
 			if fn == nil {
-				t.Errorf("the walk names %s, which %s does not declare", name, path)
+				t.Errorf("%s names %s, which %s does not declare", heading, named.name, named.path)
 				continue
 			}
-			if !called[fn.Name.Name] && !begin[name] {
-				t.Errorf("%s is called by none of the functions above it", name)
+			if !called[fn.Name.Name] && !slices.Contains(walk.begin, named.name) {
+				t.Errorf("%s: %s is called by none of the functions above it", heading, named.name)
 			}
 			ast.Inspect(fn.Body, func(n ast.Node) bool {
 				if id, ok := n.(*ast.Ident); ok {
@@ -91,10 +86,95 @@ func TestWalkOfATableEventFollowsTheCalls(t *testing.T) {
 				return true
 			})
 		}
+		if functions < walk.least || len(opened) > walk.most {
+			t.Errorf("%s names %d functions of %d files, want at least %d of at most %d", heading, functions, len(opened), walk.least, walk.most)
+		}
 	}
-	if functions < 30 || len(opened) > most {
-		t.Errorf("the walk names %d functions of %d files, want at least 30 of at most %d", functions, len(opened), most)
+}
+
+// place is a function of a file.
+type place struct{ path, name string }
+
+// functionsOf returns the functions that a section of docs/inside.md names, with their files.
+func functionsOf(t *testing.T, heading string) (out []place) {
+	t.Helper()
+	byPath := filesByPath(t)
+	inFile := regexp.MustCompile("\\[([a-z0-9_/.-]+\\.go)\\]\\(([^)]+)\\): ((?:`[A-Za-z.]+`(?:, )?)+)")
+	for _, m := range inFile.FindAllStringSubmatch(sectionOf(t, heading), -1) {
+		if byPath[m[1]] == nil || m[2] != "../"+m[1] {
+			t.Fatalf("%s names %s, linked to %s", heading, m[1], m[2])
+		}
+		for name := range strings.SplitSeq(m[3], ", ") {
+			out = append(out, place{m[1], strings.Trim(name, "`")})
+		}
 	}
+	return out
+}
+
+// sectionOf returns a section of docs/inside.md.
+func sectionOf(t *testing.T, heading string) string {
+	t.Helper()
+	_, section, found := strings.Cut(readPaper(t, "docs/inside.md"), "\n## "+heading+"\n")
+	if !found {
+		t.Fatalf("docs/inside.md has no section %q", heading)
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	return section
+}
+
+// TestFormsOfAWriteAreListed holds the table of docs/inside.md of the forms of a custom object
+// to the code: a function that makes one form of another, in the packages that every write
+// passes, is in the table, and no verb has more forms than it may have.
+func TestFormsOfAWriteAreListed(t *testing.T) {
+	t.Parallel()
+	const heading = "Forms of a custom object in a write"
+	most := map[string]int{"create": 3, "update": 3, "patch": 3, "apply": 4}
+	for _, row := range regexp.MustCompile(`(?m)^\| ([a-z]+) \| (the text [^|]+) \|$`).FindAllStringSubmatch(sectionOf(t, heading), -1) {
+		if forms := strings.Count(row[2], ", ") + 1; forms > most[row[1]] {
+			t.Errorf("%s has %d forms, %d are allowed", row[1], forms, most[row[1]])
+		}
+		delete(most, row[1])
+	}
+	for verb := range most {
+		t.Errorf("docs/inside.md does not tell the forms of %s", verb)
+	}
+	listed := functionsOf(t, heading)
+	for file, syntax := range filesByPath(t) {
+		if folder := path.Dir(file); strings.HasSuffix(file, "_test.go") || !slices.Contains([]string{"body", "endpoint", "genname", "objectmeta", "registry"}, path.Base(folder)) || path.Dir(folder) != "apiserver/internal" {
+			continue
+		}
+		for _, decl := range syntax.Decls {
+			fn, ok := decl.(*ast.FuncDecl)
+			if !ok || fn.Body == nil {
+				continue
+			}
+			here := place{file, nameOf(fn)}
+			if makes, is := makesForm(fn), slices.Contains(listed, here); makes != is {
+				t.Errorf("%s:%s makes a form of an object of another: %t; docs/inside.md lists it: %t", file, here.name, makes, is)
+			}
+		}
+	}
+}
+
+// makesForm reports whether a function calls one that makes a form of an object of another.
+func makesForm(fn *ast.FuncDecl) (makes bool) {
+	ast.Inspect(fn.Body, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		if of, ok := call.Fun.(*ast.SelectorExpr); ok {
+			from, _ := of.X.(*ast.Ident)
+			switch of.Sel.Name {
+			case "Content":
+				makes = makes || from == nil || from.Name != "wire" // which is that of an envelope
+			case "SetContent", "NewDoc", "ParseDoc", "ParsePlain", "MarshalJSON", "EncodeObject", "UnmarshalYAML":
+				makes = true
+			}
+		}
+		return true
+	})
+	return makes
 }
 
 // declares reports whether a file declares a function Func or a method Type.Func.

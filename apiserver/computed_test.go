@@ -31,17 +31,17 @@ import (
 )
 
 // gauges is a backend that stores one object in a field.
-type gauges struct{ value *unstructured.Unstructured }
+type gauges struct{ value *resource.Doc }
 
 func (g *gauges) Get(_ context.Context, r *resource.Request) (resource.Object, error) {
 	if r.Name != g.value.GetName() {
 		return nil, apierrors.NewNotFound(r.Resource.GroupResource(), r.Name)
 	}
-	return g.value.DeepCopy(), nil
+	return g.value.Copy(), nil
 }
 
 func (g *gauges) List(context.Context, *resource.Request, *internalversion.ListOptions) (*resource.List, error) {
-	return &resource.List{ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: []resource.Object{g.value.DeepCopy()}}, nil
+	return &resource.List{ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: []resource.Object{g.value.Copy()}}, nil
 }
 
 func (g *gauges) Watch(context.Context, *resource.Request, *internalversion.ListOptions) (iter.Seq2[resource.WatchEvent, error], error) {
@@ -51,9 +51,9 @@ func (g *gauges) Watch(context.Context, *resource.Request, *internalversion.List
 }
 
 func (g *gauges) Update(_ context.Context, _ *resource.Request, change func(resource.Object) (resource.Object, error), _ *metav1.UpdateOptions) (resource.Object, error) {
-	obj, err := change(g.value.DeepCopy())
+	obj, err := change(g.value.Copy())
 	if err == nil {
-		g.value = obj.(*unstructured.Unstructured)
+		g.value = obj.(*resource.Doc)
 	}
 	return obj, err
 }
@@ -65,7 +65,7 @@ type passing struct {
 }
 
 func (p *passing) Delete(_ context.Context, _ *resource.Request, admit func(resource.Object) error, o *metav1.DeleteOptions) (resource.Object, bool, error) {
-	if err := admit(p.value.DeepCopy()); err != nil {
+	if err := admit(p.value.Copy()); err != nil {
 		return nil, false, err
 	}
 	p.gone = p.gone || !resource.IsDryRun(o.DryRun)
@@ -94,7 +94,7 @@ func (a *guarding) Validate(_ context.Context, r *resource.AdmissionRequest) err
 }
 
 func (*guarding) refuse(r *resource.AdmissionRequest) error {
-	if size, _, _ := unstructured.NestedInt64(r.Old.(*unstructured.Unstructured).Object, "spec", "size"); size > 0 {
+	if size, _, _ := unstructured.NestedInt64(r.Old.(*resource.Doc).Content(), "spec", "size"); size > 0 {
 		return apierrors.NewForbidden(r.Resource.GroupResource(), r.Name, errors.New("it has a size"))
 	}
 	return nil
@@ -108,9 +108,9 @@ func TestBackendsDeleteWhatAdmissionAllows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := &passing{gauges: gauges{value: &unstructured.Unstructured{Object: map[string]any{
+		b := &passing{gauges: gauges{value: resource.NewDoc(map[string]any{
 			"apiVersion": "example.com/v1", "kind": "Gauge", "metadata": map[string]any{"name": "g"}, "spec": map[string]any{"size": int64(1)},
-		}}}}
+		})}}
 		err = s.Install(&resource.Resource{
 			Names:    resource.Names{Group: "example.com", Plural: "gauges", Singular: "gauge", Kind: "Gauge", ListKind: "GaugeList"},
 			Backend:  b,
@@ -124,7 +124,7 @@ func TestBackendsDeleteWhatAdmissionAllows(t *testing.T) {
 		if got := send(t, rt, http.MethodDelete, path, ""); got.code != http.StatusForbidden || !strings.Contains(got.body, "it has a size") || b.gone {
 			t.Errorf("a deletion that admission refuses: %d %s, gone: %v", got.code, got.body, b.gone)
 		}
-		unstructured.RemoveNestedField(b.value.Object, "spec", "size")
+		b.value.SetContent(nil, "spec")
 		if got := send(t, rt, http.MethodDelete, path+"?dryRun=All&propagationPolicy=Orphan", ""); got.code != http.StatusOK || b.gone {
 			t.Errorf("a dry run: %d %s, gone: %v", got.code, got.body, b.gone)
 		}
@@ -190,7 +190,7 @@ func TestConnectersFollowAdmissionOfTheirOptions(t *testing.T) {
 	kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Dialled"}
 	err = s.Install(&resource.Resource{
 		Names:   resource.Names{Group: "example.com", Plural: "gauges", Singular: "gauge", Kind: "Gauge", ListKind: "GaugeList"},
-		Backend: &gauges{value: &unstructured.Unstructured{}},
+		Backend: &gauges{value: &resource.Doc{}},
 		Versions: []resource.Version{{Name: "v1", Strategy: gaugeRules{}, Subresources: []resource.Subresource{
 			{Name: "dial", Backend: query{}, Kind: kind, Options: func() runtime.Object { return &dialled{} }},
 			{Name: "log", Backend: query{}, Kind: kind, Verbs: []string{"get"}},
@@ -234,9 +234,9 @@ func (echo) Connect(_ context.Context, r *resource.Request, w http.ResponseWrite
 func TestBackendsServeWhatTheyImplement(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	g := &gauges{value: &unstructured.Unstructured{Object: map[string]any{
+	g := &gauges{value: resource.NewDoc(map[string]any{
 		"apiVersion": "example.com/v1", "kind": "Gauge", "metadata": map[string]any{"name": "g", "resourceVersion": "7"}, "spec": map[string]any{"size": int64(1)},
-	}}}
+	})}
 	err := s.Install(&resource.Resource{
 		Names:    resource.Names{Group: "example.com", Plural: "gauges", Singular: "gauge", Kind: "Gauge", ListKind: "GaugeList"},
 		Backend:  g,
@@ -286,7 +286,7 @@ type numbered struct {
 }
 
 func (n *numbered) List(context.Context, *resource.Request, *internalversion.ListOptions) (*resource.List, error) {
-	return &resource.List{ListMeta: metav1.ListMeta{ResourceVersion: n.revision}, Items: []resource.Object{n.value.DeepCopy()}}, nil
+	return &resource.List{ListMeta: metav1.ListMeta{ResourceVersion: n.revision}, Items: []resource.Object{n.value.Copy()}}, nil
 }
 
 func (n *numbered) Watch(_ context.Context, _ *resource.Request, o *internalversion.ListOptions) (iter.Seq2[resource.WatchEvent, error], error) {
@@ -316,7 +316,7 @@ func TestWatchesOfBackendsBeginWithTheirLists(t *testing.T) {
 		s := newServer(t)
 		err := s.Install(&resource.Resource{
 			Names:    resource.Names{Group: "example.com", Plural: "gauges", Singular: "gauge", Kind: "Gauge", ListKind: "GaugeList"},
-			Backend:  &numbered{gauges{value: &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "g"}}}}, c.revision},
+			Backend:  &numbered{gauges{value: resource.NewDoc(map[string]any{"metadata": map[string]any{"name": "g"}})}, c.revision},
 			Versions: []resource.Version{{Name: "v1", Strategy: gaugeRules{}}},
 		})
 		if err != nil {
@@ -342,7 +342,7 @@ func TestWatchesOfBackendsWorkOverAWebSocket(t *testing.T) {
 	}
 	err = s.Install(&resource.Resource{
 		Names:    resource.Names{Group: "example.com", Plural: "gauges", Singular: "gauge", Kind: "Gauge", ListKind: "GaugeList"},
-		Backend:  &gauges{value: &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "g"}}}},
+		Backend:  &gauges{value: resource.NewDoc(map[string]any{"metadata": map[string]any{"name": "g"}})},
 		Versions: []resource.Version{{Name: "v1", Strategy: gaugeRules{}}},
 	})
 	if err != nil {

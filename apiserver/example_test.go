@@ -37,7 +37,7 @@ func (free) Validate(context.Context, resource.Object, resource.Object) field.Er
 type noteRules struct{ free }
 
 func (noteRules) Validate(_ context.Context, obj, _ resource.Object) field.ErrorList {
-	if text, _, _ := unstructured.NestedString(obj.(*unstructured.Unstructured).Object, "text"); text == "" {
+	if text, _, _ := unstructured.NestedString(obj.(*resource.Doc).Content("text"), "text"); text == "" {
 		return field.ErrorList{field.Required(field.NewPath("text"), "a note says something")}
 	}
 	return nil

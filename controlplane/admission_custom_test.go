@@ -26,20 +26,22 @@ type looking struct {
 func (l looking) Mutates(*resource.AdmissionRequest) bool { return l.changes }
 
 func (l looking) Admit(ctx context.Context, r *resource.AdmissionRequest) error {
-	u, ok := r.Object.(*unstructured.Unstructured)
+	d, ok := r.Object.(*resource.Doc)
 	if ok && l.changes {
-		return unstructured.SetNestedField(u.Object, "changed", "spec", "image")
+		content := d.Content("spec")
+		err := unstructured.SetNestedField(content, "changed", "spec", "image")
+		d.SetContent(content, "spec")
+		return err
 	}
 	return l.Validate(ctx, r)
 }
 
 func (l looking) Validate(_ context.Context, r *resource.AdmissionRequest) error {
 	for _, obj := range []resource.Object{r.Object, r.Old} {
-		if u, ok := obj.(*unstructured.Unstructured); ok && u != nil {
-			if _, found, err := unstructured.NestedInt64(u.Object, "spec", "replicas"); !found || err != nil {
-				l.t.Errorf("%s: an admission cannot look into %v: %v", r.Verb, u.Object, err)
+		if d, ok := obj.(*resource.Doc); ok && d != nil {
+			if _, found, err := unstructured.NestedInt64(d.Content(), "spec", "replicas"); !found || err != nil {
+				l.t.Errorf("%s: an admission cannot look into %v: %v", r.Verb, d.Content(), err)
 			}
-			_ = u.DeepCopy()
 		}
 	}
 	return nil

@@ -10,7 +10,6 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/admission"
 	"github.com/steer-dev/steer/controlplane/admission/match"
 	"github.com/steer-dev/steer/controlplane/admission/policies"
@@ -96,7 +95,7 @@ func (p *Plane) parts(roles *rbac.Authorizer) (part.List, *authenticator, error)
 			{Name: "profiles of AppArmor", Admission: podspec.AppArmor{}, For: []string{"pods"}},
 			kubernetesservice.Leases{}.Part(),
 			definitions.TerminationPart(),
-			{Name: "Options.Admission", Admission: p.givenAdmission()},
+			{Name: "Options.Admission", Admission: p.options.Admission},
 			rbac.EscalationPart(d, roles),
 			validatingPolicies,
 			validatingWebhooks,
@@ -191,14 +190,6 @@ func (p *Plane) own(d part.Deps, definitions *crd.Definitions, tokens *serviceac
 		{Name: "processes behind services", Handlers: p.options.Webhooks.Services.Handlers()},
 		aggregation.Part(d),
 	}
-}
-
-// givenAdmission is that of the options, nil if there is none.
-func (p *Plane) givenAdmission() resource.Admission {
-	if p.options.Admission == nil {
-		return nil
-	}
-	return decoding{p.options.Admission}
 }
 
 // Plugins returns the names of the admission plugins that a plane has and

@@ -40,9 +40,10 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/apply/internal/creation"
 	"github.com/steer-dev/steer/apiserver/apply/internal/fields"
+	"github.com/steer-dev/steer/apiserver/internal/doc"
 )
 
-// Object is an API object, typed or unstructured.
+// Object is an API object: a Go value or, for kinds without a Go type, a resource.Doc.
 type Object = interface {
 	runtime.Object
 	metav1.Object
@@ -71,11 +72,8 @@ type Endpoint struct {
 	// object may be unstructured even if New is set. nil: versions differ in apiVersion alone.
 	Convert func(ctx context.Context, obj Object, to schema.GroupVersion) (Object, error)
 
-	// RawMembers allows managedFields of unstructured objects, which are made here, to
-	// be raw values.
-	RawMembers bool
-
-	// New returns an empty typed object; nil: objects are unstructured.
+	// New returns an empty typed object; nil: objects have no Go type, and are a
+	// resource.Doc.
 	New func() Object
 }
 
@@ -161,8 +159,11 @@ func (m *Manager) inOneVersion(obj Object) bool {
 // endpoint's objects.
 func (m *Manager) typed(obj runtime.Object, applied Object) (Object, error) {
 	u, isUnstructured := obj.(*unstructured.Unstructured)
-	if !isUnstructured || m.binding.Endpoint.New == nil {
+	switch {
+	case !isUnstructured:
 		return obj.(Object), nil
+	case m.binding.Endpoint.New == nil:
+		return doc.New(u.Object), nil
 	}
 	out := m.binding.Endpoint.New()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, out); err != nil {
@@ -199,7 +200,16 @@ func (b conversions) ConvertToVersion(in runtime.Object, target runtime.GroupVer
 	if !ok {
 		return nil, fmt.Errorf("convert %s: %T is no API object", b.Kind.Kind, in)
 	}
-	if b.Endpoint.Convert != nil {
+	u, isUnstructured := obj.(*unstructured.Unstructured)
+	switch {
+	case b.Endpoint.Convert == nil:
+	case isUnstructured && b.Endpoint.New == nil:
+		out, err := b.Endpoint.Convert(b.ctx, doc.New(u.Object), to)
+		if err != nil {
+			return nil, err
+		}
+		return decoded(out), nil
+	default:
 		return b.Endpoint.Convert(b.ctx, obj, to)
 	}
 	out := in.DeepCopyObject()

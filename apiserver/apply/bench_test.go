@@ -5,7 +5,6 @@ package apply
 
 import (
 	"fmt"
-	"maps"
 	"strings"
 	"testing"
 
@@ -13,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
-	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/apiserver/internal/doc"
 )
 
 // large is a widget of about 2 KB.
@@ -27,67 +26,52 @@ func large(b *testing.B, colour string) *unstructured.Unstructured {
 	return u
 }
 
-// asServed returns the endpoints as the server uses them, with raw members.
-func asServed(b *testing.B) (main, status *Manager) {
-	main, status = endpoints(b)
-	main.binding.RawMembers, status.binding.RawMembers = true, true
-	return main, status
-}
-
-// body returns the object as it is decoded from a request, without shared memory.
-func body(u *unstructured.Unstructured) *unstructured.Unstructured {
-	content := maps.Clone(u.Object)
-	content["metadata"] = maps.Clone(content["metadata"].(map[string]any))
-	return &unstructured.Unstructured{Object: content}
-}
-
 func BenchmarkCreate(b *testing.B) {
-	m, _ := asServed(b)
-	obj := rawCopy(large(b, "red"))
+	m, _ := endpoints(b)
+	obj, none := underWay(large(b, "red")).(*doc.Doc), underWay(empty())
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := m.Update(b.Context(), empty(), body(obj), "bench"); err != nil {
+		if _, err := m.Update(b.Context(), none, obj.Copy(), "bench"); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
 func BenchmarkUpdate(b *testing.B) {
-	m, _ := asServed(b)
-	live := rawCopy(mustUpdate(b, m, empty(), large(b, "red"), "creator"))
-	next := rawCopy(large(b, "blue"))
-	next.Object["metadata"].(map[string]any)["managedFields"] = live.Object["metadata"].(map[string]any)["managedFields"]
+	m, _ := endpoints(b)
+	live := underWay(mustUpdate(b, m, empty(), large(b, "red"), "creator")).(*doc.Doc)
+	next := underWay(large(b, "blue")).(*doc.Doc)
+	doc.SetManagedFields(next, doc.ManagedFields(live))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := m.Update(b.Context(), live, body(next), "bench"); err != nil {
+		if _, err := m.Update(b.Context(), live, next.Copy(), "bench"); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
 func BenchmarkStatusUpdate(b *testing.B) {
-	m, status := asServed(b)
-	live := rawCopy(mustUpdate(b, m, empty(), large(b, "red"), "creator"))
-	next := body(live)
-	next.Object["status"] = wire.RawValue(`{"ready":1}`)
+	m, status := endpoints(b)
+	live := underWay(mustUpdate(b, m, empty(), large(b, "red"), "creator")).(*doc.Doc)
+	next := live.Copy()
+	next.SetContent(map[string]any{"status": map[string]any{"ready": int64(1)}}, "status")
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := status.Update(b.Context(), live, body(next), "bench"); err != nil {
+		if _, err := status.Update(b.Context(), live, next.Copy(), "bench"); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
 func BenchmarkApply(b *testing.B) {
-	m, _ := asServed(b)
+	m, _ := endpoints(b)
 	configuration, changed := large(b, "red"), large(b, "blue")
 	integers(configuration.Object)
 	integers(changed.Object)
-	applied, err := m.Apply(b.Context(), empty(), configuration, "bench", false)
+	live, err := m.Apply(b.Context(), underWay(empty()), configuration, "bench", false)
 	if err != nil {
 		b.Fatal(err)
 	}
-	live := rawCopy(decoded(applied).(*unstructured.Unstructured))
 	for name, next := range map[string]*unstructured.Unstructured{"change": changed, "noop": configuration} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/steer-dev/steer/apiserver/internal/doc"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
@@ -32,13 +33,19 @@ func (d *difference) DeepCopyObject() runtime.Object {
 
 // differences returns the differences between two objects in the endpoint's version.
 func (b *binding) differences(live, obj Object) (before, after map[string]any, err error) {
-	if before, err = b.content(live); err != nil {
-		return nil, nil, err
+	old, isDoc := live.(*doc.Doc)
+	wished, alsoDoc := obj.(*doc.Doc)
+	if isDoc && alsoDoc {
+		before, after = doc.Differences(old, wished)
+	} else {
+		if before, err = contentOf(live); err != nil {
+			return nil, nil, err
+		}
+		if after, err = contentOf(obj); err != nil {
+			return nil, nil, err
+		}
+		before, after = wire.Differences(before, after)
 	}
-	if after, err = b.content(obj); err != nil {
-		return nil, nil, err
-	}
-	before, after = wire.Differences(before, after)
 	for _, content := range []map[string]any{before, after} {
 		content["apiVersion"], content["kind"] = b.Kind.ToAPIVersionAndKind()
 	}
@@ -53,19 +60,21 @@ func (b *binding) wrap(content map[string]any, of Object) *difference {
 	return d
 }
 
-// decoded returns an object without raw members; it is the same or shares its metadata.
+// decoded returns an object as the library takes it: a copy, if it has no Go type.
 func decoded(obj Object) Object {
-	if u, ok := obj.(*unstructured.Unstructured); ok {
-		return &unstructured.Unstructured{Object: wire.DecodedMembers(u.Object)}
+	if d, ok := obj.(*doc.Doc); ok {
+		return &unstructured.Unstructured{Object: d.Content()}
 	}
 	return obj
 }
 
-// content returns the JSON of an object without raw members, copying as little as
-// possible.
-func (b *binding) content(obj Object) (map[string]any, error) {
-	if u, ok := obj.(*unstructured.Unstructured); ok {
-		return wire.DecodedMembers(u.Object), nil
+// contentOf returns an object as decoded JSON.
+func contentOf(obj Object) (map[string]any, error) {
+	switch o := obj.(type) {
+	case *doc.Doc:
+		return o.Content(), nil
+	case *unstructured.Unstructured:
+		return o.Object, nil
 	}
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 }

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/steer-dev/steer/apiserver/apply/internal/fields"
+	"github.com/steer-dev/steer/apiserver/internal/doc"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
@@ -27,7 +27,7 @@ type entry struct {
 	time                          time.Time // in whole seconds; zero: none
 	// The entry before the write, typed or raw; none for a new one.
 	typed       *metav1.ManagedFieldsEntry
-	raw, fields wire.RawValue
+	raw, fields wire.Text
 	// set is the entry's set of fields after the write if it has changed; nil: fields.
 	set     *fields.Tree
 	changed bool
@@ -108,8 +108,8 @@ func sameManagedFields(a, b []metav1.ManagedFieldsEntry) bool {
 	return true
 }
 
-// serverEntries is serverTypedEntries for unstructured objects.
-func (m *Manager) serverEntries(live, obj *unstructured.Unstructured) ([]entry, bool) {
+// serverEntries is serverTypedEntries for objects without a Go type.
+func (m *Manager) serverEntries(live, obj *doc.Doc) ([]entry, bool) {
 	before, has, ok := rawManagedFields(live)
 	if !ok {
 		return nil, false
@@ -129,7 +129,7 @@ func (m *Manager) serverEntries(live, obj *unstructured.Unstructured) ([]entry, 
 
 // entries parses managedFields that the server has written: in the version of the endpoint,
 // and without repetitions. false means that they are not of this form.
-func (m *Manager) entries(record wire.RawValue) ([]entry, bool) {
+func (m *Manager) entries(record wire.Text) ([]entry, bool) {
 	if record[0] != '[' {
 		return nil, false
 	}
@@ -145,26 +145,19 @@ func (m *Manager) entries(record wire.RawValue) ([]entry, bool) {
 	return out, true
 }
 
-// rawManagedFields returns the managedFields of an unstructured object, and whether
-// they are set. ok is false if they are not of the expected type.
-func rawManagedFields(obj *unstructured.Unstructured) (record wire.RawValue, has, ok bool) {
-	value, has := obj.Object["metadata"]
-	if !has {
-		return "", false, true
+// rawManagedFields returns the managedFields of an object, and whether they are set. ok is
+// false if they are not of the expected type.
+func rawManagedFields(obj *doc.Doc) (record wire.Text, has, ok bool) {
+	if _, isObject := doc.Metadata(obj); !isObject {
+		return "", false, !obj.Has("metadata")
 	}
-	metadata, ok := value.(map[string]any)
-	if !ok {
-		return "", false, false
-	}
-	if value, has = metadata["managedFields"]; !has {
-		return "", false, true
-	}
-	record, ok = wire.EncodeValue(value)
-	return record, true, ok
+	value := doc.ManagedFields(obj)
+	record, ok = value.Text()
+	return record, value.Exists(), ok || !value.Exists()
 }
 
 // readEntry parses an entry as the server writes it.
-func readEntry(raw wire.RawValue) (e entry, ok bool) {
+func readEntry(raw wire.Text) (e entry, ok bool) {
 	if !raw.IsObject() {
 		return e, false
 	}
@@ -230,9 +223,9 @@ func typedEntries(record []entry) []metav1.ManagedFieldsEntry {
 	return out
 }
 
-// rawEntries returns managedFields for an unstructured object; false if they have no
+// rawEntries returns managedFields for an object without a Go type; false if they have no
 // canonical encoding.
-func rawEntries(record []entry) (wire.RawValue, bool) {
+func rawEntries(record []entry) (wire.Text, bool) {
 	size := len("[]")
 	for i := range record {
 		size += 256 + len(record[i].raw)
@@ -267,26 +260,16 @@ func rawEntries(record []entry) (wire.RawValue, bool) {
 	return wire.Canonicalize(append(out, ']'))
 }
 
-// setManagedFields sets the managedFields of an unstructured object; false if they
+// setManagedFields sets the managedFields of an object without a Go type; false if they
 // cannot be encoded.
-func (m *Manager) setManagedFields(u *unstructured.Unstructured, record []entry) bool {
-	metadata, ok := u.Object["metadata"].(map[string]any)
+func (m *Manager) setManagedFields(d *doc.Doc, record []entry) bool {
 	if len(record) == 0 {
-		delete(metadata, "managedFields")
+		doc.SetManagedFields(d, doc.Value{})
 		return true
 	}
-	if !ok {
-		metadata = map[string]any{}
-		u.Object["metadata"] = metadata
+	text, ok := rawEntries(record)
+	if ok {
+		doc.SetManagedFields(d, doc.OfText(text))
 	}
-	managedFields, ok := rawEntries(record)
-	switch {
-	case !ok:
-		return false
-	case m.binding.Endpoint.RawMembers:
-		metadata["managedFields"] = managedFields
-	default:
-		metadata["managedFields"] = managedFields.Decode()
-	}
-	return true
+	return ok
 }

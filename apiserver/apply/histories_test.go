@@ -18,8 +18,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
 // TestManagedFieldsAgreeWithTheLibrary applies random writes and compares each outcome,
@@ -29,7 +27,6 @@ func TestManagedFieldsAgreeWithTheLibrary(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWriters(t)
 		for seed := range uint64(60) {
-			w.raw = seed%2 == 0
 			w.history(t, rand.New(rand.NewPCG(seed, 2)))
 		}
 		for did, least := range map[string]int{"update": 80, "apply": 70, "conflict": 70} {
@@ -48,9 +45,7 @@ func FuzzHistories(f *testing.F) {
 	w := newWriters(f)
 	f.Fuzz(func(t *testing.T, choices []byte) {
 		synctest.Test(t, func(t *testing.T) {
-			for _, w.raw = range []bool{false, true} {
-				w.history(t, rand.New(&bytesSource{rest: choices}))
-			}
+			w.history(t, rand.New(&bytesSource{rest: choices}))
 		})
 	})
 }
@@ -58,8 +53,6 @@ func FuzzHistories(f *testing.F) {
 // writers are the endpoints of a kind, and others that only lend their library.
 type writers struct {
 	main, status, plain, plainStatus *Manager
-	// raw lets writes leave members raw.
-	raw bool
 	// all counts the writes by what they did, plainly those that took the short cut.
 	all, plainly map[string]int
 }
@@ -74,7 +67,6 @@ func newWriters(t testing.TB) *writers {
 // history plays random writes to one object and compares each outcome with that of the library.
 func (w *writers) history(t *testing.T, r *rand.Rand) {
 	t.Helper()
-	w.main.binding.RawMembers, w.status.binding.RawMembers = w.raw, w.raw
 	live := empty()
 	applied := map[string]*unstructured.Unstructured{} // last, by manager
 	for step := range 12 {
@@ -84,13 +76,9 @@ func (w *writers) history(t *testing.T, r *rand.Rand) {
 		if r.IntN(5) == 0 {
 			endpoint, reference = w.status, w.plainStatus
 		}
-		before := live.DeepCopy()
 		if r.IntN(3) > 0 {
 			configuration := nextConfiguration(r, applied[name])
 			out, ok := w.apply(t, endpoint, reference, live, configuration, name, r.IntN(3) == 0)
-			if diff := gocmp.Diff(before, live); diff != "" {
-				t.Fatalf("step %d: the apply changed the live object (-before +after):\n%s", step, diff)
-			}
 			if ok {
 				live, applied[name] = stored(out), configuration
 			}
@@ -106,23 +94,15 @@ func (w *writers) history(t *testing.T, r *rand.Rand) {
 			want.SetManagedFields(nil)
 		}
 		w.all["update"]++
-		plainly := endpoint.updatePlainly(live, next.DeepCopy(), name)
-		if plainly {
+		if endpoint.updatePlainly(underWay(live), underWay(next), name) {
 			w.plainly["update"]++
 		}
-		if raw := endpoint.updatePlainly(rawCopy(live), rawCopy(next), name); raw != plainly {
-			t.Fatalf("step %d: the short cut is for one form only: %v", step, plainly)
+		got, err := endpoint.Update(t.Context(), underWay(live), underWay(next), name)
+		if err != nil {
+			t.Fatal(err)
 		}
-		for form, write := range map[string]func(*unstructured.Unstructured) *unstructured.Unstructured{
-			"decoded": (*unstructured.Unstructured).DeepCopy, "raw": rawCopy,
-		} {
-			got, err := endpoint.Update(t.Context(), write(live), write(next), name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := gocmp.Diff(content(want), content(decoded(got))); diff != "" {
-				t.Fatalf("step %d: update, %s (-library +ours):\n%s", step, form, diff)
-			}
+		if diff := gocmp.Diff(content(want), content(got)); diff != "" {
+			t.Fatalf("step %d: update (-library +ours):\n%s", step, diff)
 		}
 		live = stored(want)
 	}
@@ -143,25 +123,20 @@ func (w *writers) apply(t *testing.T, endpoint, reference *Manager, live, config
 	if wantErr == nil || did == "conflict" {
 		w.all[did]++
 	}
-	_, plainly, _ := endpoint.applyPlainly(live, configuration, name, force)
-	if plainly {
+	if _, plainly, _ := endpoint.applyPlainly(underWay(live), configuration, name, force); plainly {
 		w.plainly[did]++
 	}
-	if _, raw, _ := endpoint.applyPlainly(rawCopy(live), configuration, name, force); raw != plainly {
-		t.Fatalf("the short cut is for one form only: %v", plainly)
+	was := underWay(live)
+	got, err := endpoint.Apply(t.Context(), was, configuration.DeepCopy(), name, force)
+	if diff := gocmp.Diff(failure(wantErr), failure(err)); diff != "" {
+		t.Fatalf("apply of %v by %s to %v: error (-library +ours):\n%s", configuration.Object, name, live.Object, diff)
 	}
-	for form, write := range map[string]func(*unstructured.Unstructured) *unstructured.Unstructured{
-		"decoded": (*unstructured.Unstructured).DeepCopy, "raw": rawCopy,
-	} {
-		got, err := endpoint.Apply(t.Context(), write(live), configuration.DeepCopy(), name, force)
-		if diff := gocmp.Diff(failure(wantErr), failure(err)); diff != "" {
-			t.Fatalf("apply of %v by %s to %v, %s: error (-library +ours):\n%s", configuration.Object, name, live.Object, form, diff)
-		}
-		if err != nil {
-			continue
-		}
-		if diff := gocmp.Diff(content(out.(Object)), content(decoded(got))); diff != "" {
-			t.Fatalf("apply of %v by %s to %v, %s (-library +ours):\n%s", configuration.Object, name, live.Object, form, diff)
+	if diff := gocmp.Diff(live.Object, decoded(was).(*unstructured.Unstructured).Object); diff != "" {
+		t.Fatalf("apply of %v by %s changed the live object (-before +after):\n%s", configuration.Object, name, diff)
+	}
+	if err == nil {
+		if diff := gocmp.Diff(content(out.(Object)), content(got)); diff != "" {
+			t.Fatalf("apply of %v by %s to %v (-library +ours):\n%s", configuration.Object, name, live.Object, diff)
 		}
 	}
 	if wantErr != nil {
@@ -188,16 +163,9 @@ func failure(err error) any {
 
 // content returns the JSON of an object as it would be stored.
 func content(obj Object) map[string]any {
-	u := obj.DeepCopyObject().(*unstructured.Unstructured)
+	u := decoded(obj.DeepCopyObject().(Object)).(*unstructured.Unstructured)
 	u.SetManagedFields(u.GetManagedFields())
 	return u.Object
-}
-
-// rawCopy is a copy of an object with raw members.
-func rawCopy(u *unstructured.Unstructured) *unstructured.Unstructured {
-	u = u.DeepCopy()
-	wire.EncodeMembers(u.Object)
-	return u
 }
 
 // changed returns a copy with a few changes.

@@ -5,6 +5,7 @@ package apply
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 
+	"github.com/steer-dev/steer/apiserver/internal/doc"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
@@ -58,25 +60,34 @@ func printable(text string) bool {
 // of managedFields: a write without changes must stay one. It compares everything but
 // resourceVersion and does not change old.
 func KeepTimes(old, obj Object) {
-	was, isUnstructured := old.(*unstructured.Unstructured)
-	is, alsoUnstructured := obj.(*unstructured.Unstructured)
-	if isUnstructured && alsoUnstructured {
-		before, has, known := rawManagedFields(was)
-		after, alsoHas, alsoKnown := rawManagedFields(is)
-		if known && alsoKnown && has && alsoHas {
-			if before != after && sameButTimes(before, after) {
-				keepTimes(was.Object, is.Object)
-			}
-			return
-		}
-		wire.DecodeMembers(was.Object)
-		wire.DecodeMembers(is.Object)
+	was, isDoc := old.(*doc.Doc)
+	is, alsoDoc := obj.(*doc.Doc)
+	if !isDoc || !alsoDoc {
+		keepTimesOfTyped(old, obj)
+		return
 	}
-	keepTimesOfTyped(old, obj)
+	record := doc.ManagedFields(was)
+	before, known := record.Text()
+	after, alsoKnown := doc.ManagedFields(is).Text()
+	if known && alsoKnown && before != after && sameButTimes(before, after) && was.EqualBeyondMetadata(is) && sameMetadata(was, is) {
+		doc.SetManagedFields(is, record)
+	}
+}
+
+// sameMetadata compares metadata but for managedFields and the resourceVersion.
+func sameMetadata(a, b *doc.Doc) bool {
+	x, isX := doc.Metadata(a)
+	y, isY := doc.Metadata(b)
+	without := func(metadata map[string]any) map[string]any {
+		out := maps.Clone(metadata)
+		delete(out, "resourceVersion")
+		return out
+	}
+	return isX && isY && wire.Equal(without(x), without(y))
 }
 
 // sameButTimes compares two raw managedFields except for their times.
-func sameButTimes(a, b wire.RawValue) bool {
+func sameButTimes(a, b wire.Text) bool {
 	if a[0] != '[' || b[0] != '[' {
 		return false
 	}
@@ -92,12 +103,12 @@ func sameButTimes(a, b wire.RawValue) bool {
 	}
 }
 
-func sameEntryButTime(a, b wire.RawValue) bool {
+func sameEntryButTime(a, b wire.Text) bool {
 	if !a.IsObject() || !b.IsObject() {
 		return false
 	}
 	x, y := a.Reader(), b.Reader()
-	member := func(r *wire.RawReader) (name string, value wire.RawValue) {
+	member := func(r *wire.Reader) (name string, value wire.Text) {
 		for {
 			name, ok := r.Member()
 			if !ok {
@@ -118,33 +129,6 @@ func sameEntryButTime(a, b wire.RawValue) bool {
 			return true
 		}
 	}
-}
-
-// keepTimes is KeepTimes for unstructured objects whose managedFields differ in times
-// alone.
-func keepTimes(old, obj map[string]any) {
-	for name, value := range obj {
-		if other, ok := old[name]; name != "metadata" && (!ok || !wire.Equal(value, other)) {
-			return
-		}
-	}
-	for name := range old {
-		if _, ok := obj[name]; !ok {
-			return
-		}
-	}
-	was, is := old["metadata"].(map[string]any), obj["metadata"].(map[string]any)
-	for name, value := range is {
-		if other, ok := was[name]; name != "managedFields" && name != "resourceVersion" && (!ok || !wire.Equal(value, other)) {
-			return
-		}
-	}
-	for name := range was {
-		if _, ok := is[name]; !ok && name != "resourceVersion" {
-			return
-		}
-	}
-	is["managedFields"] = was["managedFields"]
 }
 
 func keepTimesOfTyped(old, obj Object) {
@@ -173,26 +157,21 @@ func keepTimesOfTyped(old, obj Object) {
 	obj.SetResourceVersion(revision)
 }
 
-// decodedManagedFields returns the managedFields of an unstructured object, decoded,
+// decodedManagedFields returns the managedFields of an object without a Go type, decoded,
 // and whether they are set. ok is false if they are not a list.
 func decodedManagedFields(obj Object) (entries []any, has, ok bool) {
-	u, ok := obj.(*unstructured.Unstructured)
-	if !ok {
+	var value any
+	switch o := obj.(type) {
+	case *doc.Doc:
+		record := doc.ManagedFields(o)
+		value, has = record.Decode(), record.Exists()
+	case *unstructured.Unstructured: // of the library
+		value, has, _ = unstructured.NestedFieldNoCopy(o.Object, "metadata", "managedFields")
+	default:
 		return nil, false, false
 	}
-	value, has := u.Object["metadata"]
 	if !has {
 		return nil, false, true
-	}
-	metadata, ok := value.(map[string]any)
-	if !ok {
-		return nil, false, false
-	}
-	if value, has = metadata["managedFields"]; !has {
-		return nil, false, true
-	}
-	if raw, ok := value.(wire.RawValue); ok {
-		value = raw.Decode()
 	}
 	entries, ok = value.([]any)
 	return entries, true, ok

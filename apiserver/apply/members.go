@@ -4,11 +4,9 @@
 package apply
 
 import (
-	"maps"
 	"reflect"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
+	"github.com/steer-dev/steer/apiserver/internal/doc"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
@@ -26,17 +24,34 @@ func texts(content map[string]any) (map[string]any, bool) {
 }
 
 // textOf is a member of such an object; "" if it has none.
-func textOf(content map[string]any, name string) wire.RawValue {
-	text, _ := content[name].(wire.RawValue)
+func textOf(content map[string]any, name string) wire.Text {
+	text, _ := content[name].(wire.Text)
 	return text
+}
+
+// textsOf returns an object without managedFields whose members are text.
+func textsOf(d *doc.Doc) (map[string]any, bool) {
+	out := make(map[string]any, d.Len())
+	if metadata, has := doc.Metadata(d); has {
+		text, ok := wire.EncodeValue(metadata)
+		if !ok {
+			return nil, false
+		}
+		out["metadata"] = text
+	}
+	return out, doc.Each(d, d, func(name string, value, _ doc.Value) bool {
+		text, ok := value.Text()
+		out[name] = text
+		return ok
+	})
 }
 
 // current returns the object that an apply finds: its members as text, without managedFields,
 // and these. false means that it is left to the library, for example because no manager owns its
 // fields yet.
 func (m *Manager) current(live Object) (content map[string]any, record []entry, ok bool) {
-	old, isUnstructured := live.(*unstructured.Unstructured)
-	if !isUnstructured {
+	old, isDoc := live.(*doc.Doc)
+	if !isDoc {
 		return m.currentTyped(live)
 	}
 	if m.binding.Endpoint.New != nil || old.GroupVersionKind() != m.binding.Kind {
@@ -46,20 +61,16 @@ func (m *Manager) current(live Object) (content map[string]any, record []entry, 
 	if !ok {
 		return nil, nil, false
 	}
-	members := old.Object
-	switch {
-	case has:
-		if record, ok = m.entries(before); !ok || len(record) == 0 {
-			return nil, nil, false
-		}
-		metadata := maps.Clone(members["metadata"].(map[string]any))
-		delete(metadata, "managedFields")
-		members = maps.Clone(members)
-		members["metadata"] = metadata
-	case len(members) != 2: // apiVersion and kind: the object is new
+	if has {
+		record, ok = m.entries(before)
+		ok = ok && len(record) > 0
+	} else {
+		ok = old.Len() == len([]string{"apiVersion", "kind"}) // the object is new
+	}
+	if !ok {
 		return nil, nil, false
 	}
-	content, ok = texts(members)
+	content, ok = textsOf(old)
 	return content, record, ok
 }
 
@@ -100,7 +111,7 @@ func (m *Manager) currentTyped(live Object) (content map[string]any, record []en
 }
 
 // encoded is the canonical text of a typed object.
-func encoded(obj Object) (wire.RawValue, bool) {
+func encoded(obj Object) (wire.Text, bool) {
 	text, _, err := wire.Encode(obj)
 	if err != nil {
 		return "", false
@@ -111,10 +122,10 @@ func encoded(obj Object) (wire.RawValue, bool) {
 // built returns the object after an apply, without managedFields; same is set if it is as it
 // was before. false means that its text is not that of an object of the endpoint.
 func (m *Manager) built(live Object, before, after map[string]any, same bool) (Object, bool) {
-	old, isUnstructured := live.(*unstructured.Unstructured)
+	old, isDoc := live.(*doc.Doc)
 	switch {
-	case isUnstructured:
-		return m.builtUnstructured(old, before, after), true
+	case isDoc:
+		return builtDoc(old, before, after), true
 	case same:
 		return live.DeepCopyObject().(Object), true
 	}
@@ -130,24 +141,22 @@ func (m *Manager) built(live Object, before, after map[string]any, same bool) (O
 	return out, wire.Decode(append(text, '}'), out) == nil
 }
 
-// builtUnstructured is built for unstructured objects. Members that changed are raw where
-// members may be.
-func (m *Manager) builtUnstructured(old *unstructured.Unstructured, before, after map[string]any) Object {
-	out := &unstructured.Unstructured{Object: make(map[string]any, len(after)+1)}
-	for name, value := range after {
-		text, kept := textOf(after, name), old.Object[name]
-		_, wasRaw := kept.(wire.RawValue)
-		switch {
-		case before[name] == value:
-			out.Object[name] = kept
-		case (wasRaw || m.binding.Endpoint.RawMembers) && name != "metadata" && name != "apiVersion" && name != "kind":
-			out.Object[name] = text
-		default:
-			out.Object[name] = text.Decode()
+// builtDoc is built for objects without a Go type.
+func builtDoc(old *doc.Doc, before, after map[string]any) Object {
+	out := old.Copy()
+	for name := range before {
+		if _, kept := after[name]; !kept {
+			out.SetContent(nil, name)
 		}
 	}
-	if metadata, ok := out.Object["metadata"].(map[string]any); ok && before["metadata"] == after["metadata"] {
-		out.Object["metadata"] = maps.Clone(metadata)
+	for name, value := range after {
+		switch {
+		case before[name] == value:
+		case name == "metadata":
+			out.SetContent(map[string]any{name: textOf(after, name).Decode()}, name)
+		default:
+			out.SetMember(name, doc.OfText(textOf(after, name)))
+		}
 	}
 	return out
 }

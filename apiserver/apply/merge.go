@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/steer-dev/steer/apiserver/apply/internal/fields"
+	"github.com/steer-dev/steer/apiserver/internal/doc"
 )
 
 // Apply merges the applied configuration, an unstructured object, into live and returns
@@ -64,7 +65,7 @@ func (m *Manager) applyPlainly(live, applied Object, manager string, force bool)
 	if !ok {
 		return nil, false, nil
 	}
-	if _, has, ok := rawManagedFields(configuration); has || !ok {
+	if _, has, err := unstructured.NestedFieldNoCopy(configuration.Object, "metadata", "managedFields"); has || err != nil {
 		return nil, false, nil // an error
 	}
 	wished, ok := texts(configuration.Object)
@@ -111,8 +112,8 @@ func (m *Manager) applyPlainly(live, applied Object, manager string, force bool)
 	if out, ok = m.built(live, before, after, same); !ok {
 		return nil, false, nil
 	}
-	if u, ok := out.(*unstructured.Unstructured); ok {
-		return out, m.setManagedFields(u, a.record), nil
+	if d, ok := out.(*doc.Doc); ok {
+		return out, m.setManagedFields(d, a.record), nil
 	}
 	out.SetManagedFields(typedEntries(a.record))
 	return out, true, nil

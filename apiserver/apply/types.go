@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"github.com/steer-dev/steer/apiserver/apply/internal/fields"
+	"github.com/steer-dev/steer/apiserver/internal/doc"
 )
 
 // Types has the fields of one or more kinds: which lists merge by key, which maps are
@@ -87,6 +88,8 @@ func (b *binding) ObjectToTyped(obj runtime.Object, options ...typed.ValidationO
 	}
 	switch o := obj.(type) {
 	case *unstructured.Unstructured:
+	case *doc.Doc:
+		obj = decoded(o)
 	case *difference:
 		obj = &unstructured.Unstructured{Object: o.content}
 	default:

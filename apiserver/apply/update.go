@@ -12,10 +12,10 @@ import (
 	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 
 	"github.com/steer-dev/steer/apiserver/apply/internal/fields"
+	"github.com/steer-dev/steer/apiserver/internal/doc"
 )
 
 // Update attributes to manager the fields that differ between live and obj and returns
@@ -40,20 +40,16 @@ func (m *Manager) Update(ctx context.Context, live, obj Object, manager string) 
 
 // updateByLibrary sets the managedFields of obj with the library.
 func (m *Manager) updateByLibrary(library *managedfields.FieldManager, live, obj Object, manager string) error {
-	if _, isUnstructured := live.(*unstructured.Unstructured); isUnstructured {
-		live = decoded(live)
-	} else {
-		live = live.DeepCopyObject().(Object) // the library sets its apiVersion
-	}
+	live = live.DeepCopyObject().(Object) // the library sets its apiVersion
 	if !m.convertsNothing(live) || !m.convertsNothing(obj) {
 		// Differences cannot be converted, only whole objects.
-		return setManagedFieldsByLibrary(library, live, decoded(obj), obj, manager)
+		return setManagedFieldsByLibrary(library, decoded(live), decoded(obj), obj, manager)
 	}
 	before, after, err := m.binding.differences(live, obj)
 	if err != nil {
 		return err
 	}
-	return setManagedFieldsByLibrary(library, m.binding.wrap(before, live), m.binding.wrap(after, decoded(obj)), obj, manager)
+	return setManagedFieldsByLibrary(library, m.binding.wrap(before, live), m.binding.wrap(after, obj), obj, manager)
 }
 
 // setManagedFieldsByLibrary sets managedFields with the library from a pair of objects,
@@ -79,17 +75,17 @@ func (m *Manager) updatePlainly(live, obj Object, manager string) bool {
 	if root == nil || resets == nil || !utf8.ValidString(manager) || !m.ofVersion(live) || !m.ofVersion(obj) {
 		return false
 	}
-	old, isUnstructured := live.(*unstructured.Unstructured)
-	wished, alsoUnstructured := obj.(*unstructured.Unstructured)
+	old, isDoc := live.(*doc.Doc)
+	wished, alsoDoc := obj.(*doc.Doc)
 	switch {
-	case isUnstructured != alsoUnstructured:
+	case isDoc != alsoDoc, !isDoc && m.binding.Endpoint.New == nil:
 		return false
-	case isUnstructured:
+	case isDoc:
 		record, ok := m.serverEntries(old, wished)
 		if !ok {
 			return false
 		}
-		changes, ok := fields.Compare(root, old.Object, wished.Object)
+		changes, ok := fields.CompareDocs(root, old, wished)
 		if !ok {
 			return false
 		}

@@ -6,10 +6,8 @@ package custom
 import (
 	"context"
 	"fmt"
-	"maps"
 	"reflect"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -34,13 +32,12 @@ func Action[T, In, Out resource.Object](name string, gv schema.GroupVersion, do 
 		Kind: kindOf[In](gv), New: emptyOf[In],
 		Answer: kindOf[Out](gv), NewAnswer: emptyOf[Out],
 		Action: func(ctx context.Context, obj, body resource.Object) (resource.Object, error) {
-			u, ok := obj.(*unstructured.Unstructured)
+			d, ok := obj.(*resource.Doc)
 			if !ok {
 				return nil, fmt.Errorf("custom: the object is a %T, want an object of a definition", obj)
 			}
-			u.Object = resource.DecodedMembers(u.Object)
-			f := own[T](u.GetAPIVersion())
-			typed, err := f.load(u.Object)
+			f := own[T](d.GetAPIVersion())
+			typed, err := f.load(d.Content())
 			if err != nil {
 				return nil, fmt.Errorf("custom: decode the object for %s: %w", name, err)
 			}
@@ -56,7 +53,9 @@ func Action[T, In, Out resource.Object](name string, gv schema.GroupVersion, do 
 			if err != nil {
 				return nil, err
 			}
-			applyChanges(u.Object, before, after)
+			content := d.Content()
+			applyChanges(content, before, after)
+			d.SetContent(content)
 			return out, nil
 		},
 	}
@@ -69,12 +68,12 @@ var _ resource.Strategy = actionStrategy{}
 
 // Prepare counts the generation.
 func (s actionStrategy) Prepare(_ context.Context, obj, old resource.Object) {
-	content, before := maps.Clone(obj.(*unstructured.Unstructured).Object), maps.Clone(old.(*unstructured.Unstructured).Object)
+	d, before := obj.(*resource.Doc), old.(*resource.Doc)
 	if s.hasStatus {
-		delete(content, "status")
-		delete(before, "status")
+		d = d.Copy()
+		d.SetMember("status", before.Member("status"))
 	}
-	if !equalBeyondMetadata(content, before) {
+	if !d.EqualBeyondMetadata(before) {
 		obj.SetGeneration(old.GetGeneration() + 1)
 	}
 }
@@ -82,15 +81,15 @@ func (s actionStrategy) Prepare(_ context.Context, obj, old resource.Object) {
 // Validate applies the rules of the object, and those in Go of its status if that changes.
 // An object that is not changed is not validated.
 func (s actionStrategy) Validate(ctx context.Context, obj, old resource.Object) field.ErrorList {
-	content, before := obj.(*unstructured.Unstructured).Object, old.(*unstructured.Unstructured).Object
-	if equalBeyondMetadata(content, before) {
+	d, before := obj.(*resource.Doc), old.(*resource.Doc)
+	if d.EqualBeyondMetadata(before) {
 		return nil
 	}
 	errs := s.strategy.Validate(ctx, obj, old)
-	if len(errs) > 0 || s.hooks == nil || !s.hasStatus || resource.Equal(content["status"], before["status"]) {
+	if len(errs) > 0 || s.hooks == nil || !s.hasStatus || d.Member("status").Equal(before.Member("status")) {
 		return errs
 	}
-	return s.hooks.validate(ctx, decodedContent(obj), decodedContent(old), true)
+	return s.hooks.validate(ctx, d, before, true)
 }
 
 // kindOf returns the kind with the name of a Go type.

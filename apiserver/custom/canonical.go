@@ -6,15 +6,26 @@ package custom
 import (
 	"time"
 
+	"github.com/steer-dev/steer/apiserver/internal/doc"
+	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
-// canonicalMeta reports whether metadata certainly has the form that decoding and
-// encoding it would give it: known fields of their types, nothing empty that
+// canonicalMeta reports whether the metadata of an object certainly has the form that
+// decoding and encoding it would give it: known fields of their types, nothing empty that
 // would be left out, times in UTC and whole seconds.
 //
-//steer:fast raw
-func canonicalMeta(metadata map[string]any) bool {
+//steer:fast decode
+func canonicalMeta(d *resource.Doc) bool {
+	metadata, ok := doc.Metadata(d)
+	if !ok {
+		return false
+	}
+	if record := doc.ManagedFields(d); record.Exists() {
+		if text, ok := record.Text(); !ok || !canonicalRecord(text) {
+			return false
+		}
+	}
 	for name, value := range metadata {
 		ok := false
 		switch name {
@@ -34,9 +45,6 @@ func canonicalMeta(metadata map[string]any) bool {
 			ok = everyOf(value, func(item any) bool { _, is := item.(string); return is })
 		case "ownerReferences":
 			ok = everyOf(value, canonicalOwner)
-		case "managedFields":
-			record, isRaw := resource.EncodeValue(value)
-			ok = isRaw && canonicalRecord(record)
 		}
 		if !ok {
 			return false
@@ -111,7 +119,7 @@ func canonicalOwner(value any) bool {
 }
 
 // canonicalRecord passes managedFields that have entries.
-func canonicalRecord(record resource.RawValue) bool {
+func canonicalRecord(record wire.Text) bool {
 	if record[0] != '[' || record == "[]" {
 		return false
 	}
@@ -140,7 +148,7 @@ func canonicalRecord(record resource.RawValue) bool {
 
 // onlyObjects reports whether a value consists of objects alone, as sets of fields
 // do.
-func onlyObjects(r *resource.RawReader) bool {
+func onlyObjects(r *wire.Reader) bool {
 	if r.Kind() != '{' {
 		return false
 	}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+
+	"github.com/steer-dev/steer/apiserver/resource"
 )
 
 func TestCanonicalMetadataIsWhatDecodingWouldMakeOfIt(t *testing.T) {
@@ -33,8 +35,8 @@ func TestCanonicalMetadataIsWhatDecodingWouldMakeOfIt(t *testing.T) {
 		`{"ownerReferences":[{"kind":"a","name":"a","uid":"b"}]}`:  false,
 		`{"managedFields":[{"manager":"a","fieldsV1":{"f:a":1}}]}`: false,
 	} {
-		metadata := object(t, "x: "+text).Object["x"].(map[string]any)
-		if got := canonicalMeta(metadata); got != want {
+		metadata := object(t, "x: "+text).Content()["x"].(map[string]any)
+		if got := canonicalMeta(resource.NewDoc(map[string]any{"metadata": metadata})); got != want {
 			t.Errorf("%s: canonical %t, want %t", text, got, want)
 		}
 		if !want {

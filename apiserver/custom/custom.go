@@ -50,7 +50,6 @@ func (c Converter) one(ctx context.Context, obj apply.Object, to schema.GroupVer
 	if err != nil {
 		return nil, err
 	}
-	resource.DecodeObject(out[0])
 	return out[0], nil
 }
 
@@ -129,7 +128,6 @@ func versionOf(crd *v1.CustomResourceDefinition, v *v1.CustomResourceDefinitionV
 		Name:             v.Name,
 		NotServed:        !v.Served && !(v.Storage && Last(crd)),
 		Strategy:         s,
-		RawMembers:       true,
 		NormalizeApplied: s.normalizeApplied,
 		Prune:            s.prune,
 		Ownership:        owners.object(v.Name),
@@ -190,7 +188,7 @@ func selectableFields(fields []v1.SelectableField) []resource.SelectableField {
 			keys := fieldsOf(f.JSONPath)
 			s.Keys = keys
 			s.Value = func(obj resource.Object) string {
-				value, found, err := unstructured.NestedFieldNoCopy(obj.(*unstructured.Unstructured).Object, keys...)
+				value, found, err := unstructured.NestedFieldNoCopy(obj.(*resource.Doc).Content(keys[0]), keys...)
 				if err != nil || !found || value == nil {
 					return ""
 				}
@@ -212,7 +210,7 @@ func valueAt(path string) func(resource.Object) string {
 		if err != nil {
 			return ""
 		}
-		results, err := parsed.FindResults(obj.(*unstructured.Unstructured).Object)
+		results, err := parsed.FindResults(obj.(*resource.Doc).Content())
 		if err != nil || len(results) == 0 || len(results[0]) == 0 || results[0][0].Interface() == nil {
 			return ""
 		}

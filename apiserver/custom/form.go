@@ -10,12 +10,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
 // form converts between the content of objects in one version and the Go type of a kind.
 type form[T resource.Object] struct {
+	// load may keep the content.
 	load func(content map[string]any) (T, error)
 	save func(obj T) (map[string]any, error)
 	// message returns an empty object of the Go type of the version; nil if that has no
@@ -90,7 +92,7 @@ func own[T resource.Object](apiVersion string) form[T] {
 		load: func(content map[string]any) (T, error) {
 			obj := newObject[T]()
 			if u, ok := resource.Object(obj).(*unstructured.Unstructured); ok {
-				u.Object = runtime.DeepCopyJSON(content)
+				u.Object = content
 				return obj, nil
 			}
 			err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, obj)
@@ -137,29 +139,30 @@ type forms[T resource.Object] struct {
 func (f *forms[T]) convert(_ context.Context, objects []resource.Object, version string) ([]resource.Object, error) {
 	out := make([]resource.Object, len(objects))
 	for i, obj := range objects {
-		u := obj.(*unstructured.Unstructured)
-		gvk := u.GroupVersionKind()
+		d := obj.(*resource.Doc)
+		gvk := d.GroupVersionKind()
 		from, ok := f.of[gvk.Version]
 		switch {
 		case gvk.Version == version:
-			out[i] = u
+			out[i] = d
 			continue
-		case len(u.Object) == 2 && gvk.Kind != "": // field managers compare with an empty object
-			out[i] = &unstructured.Unstructured{Object: map[string]any{"apiVersion": f.group + "/" + version, "kind": gvk.Kind}}
+		case d.Len() == 2 && gvk.Kind != "": // field managers compare with an empty object
+			out[i] = &resource.Doc{}
+			out[i].GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{Group: f.group, Version: version, Kind: gvk.Kind})
 			continue
 		case !ok:
-			return nil, fmt.Errorf("convert %s %q: there is no version %q", f.kind, u.GetName(), gvk.Version)
+			return nil, fmt.Errorf("convert %s %q: there is no version %q", f.kind, d.GetName(), gvk.Version)
 		}
-		t, err := from.load(resource.DecodedMembers(u.Object))
+		t, err := from.load(d.Content())
 		if err != nil {
-			return nil, fmt.Errorf("convert %s %q from %s: %w", f.kind, u.GetName(), gvk.Version, err)
+			return nil, fmt.Errorf("convert %s %q from %s: %w", f.kind, d.GetName(), gvk.Version, err)
 		}
 		content, err := f.of[version].save(t)
 		if err != nil {
-			return nil, fmt.Errorf("convert %s %q to %s: %w", f.kind, u.GetName(), version, err)
+			return nil, fmt.Errorf("convert %s %q to %s: %w", f.kind, d.GetName(), version, err)
 		}
 		content["kind"] = f.kind
-		out[i] = &unstructured.Unstructured{Object: content}
+		out[i] = resource.NewDoc(content)
 	}
 	return out, nil
 }

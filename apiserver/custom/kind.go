@@ -11,7 +11,6 @@ import (
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
@@ -201,9 +200,9 @@ func As[T resource.Object](obj resource.Object) (T, error) {
 		return typed, nil
 	}
 	var none T
-	u, ok := obj.(*unstructured.Unstructured)
+	d, ok := obj.(*resource.Doc)
 	if !ok {
 		return none, fmt.Errorf("custom: the object is a %T, want %T", obj, none)
 	}
-	return own[T](u.GetAPIVersion()).load(resource.DecodedMembers(u.Object))
+	return own[T](d.GetAPIVersion()).load(d.Content())
 }

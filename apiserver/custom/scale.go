@@ -43,7 +43,7 @@ func fieldsOf(path string) []string { return strings.Split(strings.TrimPrefix(pa
 // Replicas implements [resource.Scaler]. An object without a wished count has
 // no scale; the error comes with the rest of it.
 func (s *scale) Replicas(obj resource.Object) (spec, status int32, selector string, err error) {
-	content := resource.DecodedMembers(obj.(*unstructured.Unstructured).Object)
+	content := obj.(*resource.Doc).Content("spec", "status") // where the paths of a definition lead
 	wished, found, err := unstructured.NestedInt64(content, fieldsOf(s.specPath)...)
 	if err != nil {
 		return 0, 0, "", err
@@ -66,7 +66,9 @@ func (s *scale) Replicas(obj resource.Object) (spec, status int32, selector stri
 // SetReplicas implements [resource.Scaler]. Where that makes an object that was not there,
 // the object gets its defaults.
 func (s *scale) SetReplicas(obj resource.Object, replicas int32) error {
-	content, path := obj.(*unstructured.Unstructured).Object, fieldsOf(s.specPath)
+	d, path := obj.(*resource.Doc), fieldsOf(s.specPath)
+	content := d.Content()
+	defer func() { d.SetContent(content) }()
 	_, has, _ := unstructured.NestedFieldNoCopy(content, path[:len(path)-1]...)
 	if err := unstructured.SetNestedField(content, int64(replicas), path...); err != nil || has {
 		return err

@@ -5,14 +5,13 @@ package custom
 
 import (
 	"context"
-	"maps"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/cel/common"
 
+	"github.com/steer-dev/steer/apiserver/internal/doc"
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
@@ -23,19 +22,12 @@ var _ resource.Strategy = statusStrategy{}
 
 // Prepare takes everything but status and managedFields from the old object.
 func (s statusStrategy) Prepare(ctx context.Context, obj, old resource.Object) {
-	u := obj.(*unstructured.Unstructured)
-	// managedFields are copied without decoding, which costs more than the rest.
-	wished := u.Object
-	before := old.(*unstructured.Unstructured).Object
-	u.Object = maps.Clone(before)
-	if metadata, ok := before["metadata"].(map[string]any); ok {
-		metadata = maps.Clone(metadata)
-		record, _ := wished["metadata"].(map[string]any)
-		keep(metadata, record, "managedFields")
-		u.Object["metadata"] = metadata
-	}
-	keep(u.Object, wished, "status")
-	s.prepare(ctx, u.Object, before, true)
+	d, before := obj.(*resource.Doc), old.(*resource.Doc)
+	status, record := d.Member("status"), doc.ManagedFields(d)
+	*d = *before.Copy()
+	d.SetMember("status", status)
+	doc.SetManagedFields(d, record)
+	s.prepare(ctx, d, before, true)
 }
 
 // Validate checks the schema of status alone, but list types and rules of the
@@ -45,8 +37,8 @@ func (s statusStrategy) Validate(ctx context.Context, obj, old resource.Object) 
 }
 
 func (s statusStrategy) validateSchema(ctx context.Context, obj, old resource.Object) field.ErrorList {
-	content := obj.(*unstructured.Unstructured).Object
-	if errs := s.validateType(content); len(errs) > 0 {
+	d := obj.(*resource.Doc)
+	if errs := s.validateType(d); len(errs) > 0 {
 		return errs
 	}
 	structural, v, err := s.compiled()
@@ -54,15 +46,13 @@ func (s statusStrategy) validateSchema(ctx context.Context, obj, old resource.Ob
 		return field.ErrorList{field.InternalError(nil, err)}
 	}
 	accepted := true
-	if status, ok := content["status"]; ok && v.status != nil {
-		raw, ok := resource.EncodeValue(status)
-		accepted = ok && v.quickStatus.Accepts(raw)
+	if status := d.Member("status"); status.Exists() && v.status != nil {
+		accepted = v.quickStatus.AcceptsValue(status)
 	}
 	if accepted && s.simple() {
 		return nil
 	}
-	content = resource.DecodedMembers(content)
-	before := resource.DecodedMembers(old.(*unstructured.Unstructured).Object)
+	content, before := d.Content(), docOf(old).Content()
 	correlated := common.NewCorrelatedObject(content, before, &model.Structural{Structural: structural})
 	var errs field.ErrorList
 	if status, ok := content["status"]; ok && !accepted {

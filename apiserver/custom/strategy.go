@@ -6,7 +6,6 @@ package custom
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -28,6 +27,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 	"k8s.io/apiserver/pkg/warning"
 
+	"github.com/steer-dev/steer/apiserver/internal/doc"
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
@@ -42,13 +42,13 @@ type strategy struct {
 	hooks hooks
 }
 
-// hooks are rules in Go on objects of one version, whose members are all decoded. They
-// do not change before, nor maps below content, which other objects may share.
+// hooks are rules in Go on objects of one version. They do not change before, which is nil for
+// a creation.
 type hooks interface {
-	normalize(content map[string]any)
-	prepare(ctx context.Context, content, before map[string]any, status bool)
-	validate(ctx context.Context, content, before map[string]any, status bool) field.ErrorList
-	warnings(ctx context.Context, content, before map[string]any) []string
+	normalize(d *resource.Doc)
+	prepare(ctx context.Context, d, before *resource.Doc, status bool)
+	validate(ctx context.Context, d, before *resource.Doc, status bool) field.ErrorList
+	warnings(ctx context.Context, d, before *resource.Doc) []string
 }
 
 var _ resource.Strategy = (*strategy)(nil)
@@ -66,11 +66,10 @@ func (s *strategy) normalizeApplied(obj resource.Object) error {
 }
 
 func (s *strategy) normalize(obj resource.Object, c coercion) ([]string, error) {
-	content := obj.(*unstructured.Unstructured).Object
-	unknown, err := s.coerce(content, c)
+	d := obj.(*resource.Doc)
+	unknown, err := s.coerce(d, c)
 	if err == nil && s.hooks != nil {
-		resource.DecodeMembers(content)
-		s.hooks.normalize(content)
+		s.hooks.normalize(d)
 	}
 	return unknown, err
 }
@@ -82,32 +81,34 @@ type coercion struct {
 	defaults  bool
 }
 
-// coerce does as c says. It keeps raw members raw, except values that have no canonical
-// encoding any more.
-func (s *strategy) coerce(content map[string]any, c coercion) ([]string, error) {
+// coerce does as c says. What pruning and defaults would leave as it is, is not decoded.
+func (s *strategy) coerce(d *resource.Doc, c coercion) ([]string, error) {
 	structural, err := s.schema.Structural()
 	if err != nil {
 		return nil, err
 	}
-	kind, hasKind, err := unstructured.NestedString(content, "kind")
+	kind, hasKind, err := textOf(d, "kind")
 	if err != nil {
 		return nil, err
 	}
-	apiVersion, hasVersion, err := unstructured.NestedString(content, "apiVersion")
+	apiVersion, hasVersion, err := textOf(d, "apiVersion")
 	if err != nil {
 		return nil, err
 	}
-	// Metadata that has the form it would be given needs no decoding. It is
-	// copied all the same: a merged object may share it with its predecessor.
+	// The schema says nothing of what claims to be of another kind; it is refused later.
+	unchanged := s.schema.defaulted().RecognisesObject(d) || kind != s.kind.Kind || !strings.HasPrefix(apiVersion, s.kind.Group+"/")
+	canonical := canonicalMeta(d)
+	names := []string{"metadata"}
+	switch {
+	case !unchanged || s.schema.features().embeds:
+		names = nil // all
+	case canonical:
+		return nil, nil
+	}
+	content := d.Content(names...)
 	var unknown []string
 	var meta *metav1.ObjectMeta
-	metadata, hasMeta := content["metadata"].(map[string]any)
-	canonical := hasMeta && canonicalMeta(metadata)
-	// The schema says nothing of what claims to be of another kind; it is refused later.
-	unchanged := s.schema.defaulted().RecognisesObject(content) || kind != s.kind.Kind || !strings.HasPrefix(apiVersion, s.kind.Group+"/")
-	if (!canonical || !unchanged || s.schema.features().embeds) && resource.DecodeMembers(content) {
-		defer resource.EncodeMembers(content)
-	}
+	metadata, hasMeta := content["metadata"]
 	if !canonical {
 		meta, hasMeta, unknown, err = objectmeta.GetObjectMetaWithOptions(content, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
 		if err != nil {
@@ -120,7 +121,7 @@ func (s *strategy) coerce(content map[string]any, c coercion) ([]string, error) 
 			defaulting.PruneNonNullableNullsWithoutDefaults(content, structural)
 		}
 	}
-	if s.schema.features().embeds {
+	if names == nil && s.schema.features().embeds {
 		coerceErr, dropped := objectmeta.CoerceWithOptions(nil, content, structural, false, objectmeta.CoerceOptions{ReturnUnknownFieldPaths: true})
 		if coerceErr != nil {
 			return nil, coerceErr
@@ -135,7 +136,7 @@ func (s *strategy) coerce(content map[string]any, c coercion) ([]string, error) 
 		content["apiVersion"] = apiVersion
 	}
 	if canonical {
-		content["metadata"] = maps.Clone(metadata)
+		content["metadata"] = metadata
 	} else if hasMeta {
 		if err := objectmeta.SetObjectMeta(content, meta); err != nil {
 			return nil, err
@@ -144,64 +145,47 @@ func (s *strategy) coerce(content map[string]any, c coercion) ([]string, error) 
 	if c.defaults && !unchanged && s.schema.features().defaults {
 		defaulting.Default(content, structural)
 	}
+	d.SetContent(content, names...)
 	return unknown, nil
+}
+
+// textOf returns a member that has to be a string, and whether it is there.
+func textOf(d *resource.Doc, name string) (text string, has bool, err error) {
+	value := d.Member(name)
+	if text, ok := value.String(); ok || !value.Exists() {
+		return text, ok, nil
+	}
+	return unstructured.NestedString(d.Content(name), name)
 }
 
 // Prepare keeps status out of the hands of those who write the object when it
 // is a subresource, and counts the generation.
 func (s *strategy) Prepare(ctx context.Context, obj, old resource.Object) {
-	content := obj.(*unstructured.Unstructured).Object
+	d := obj.(*resource.Doc)
 	if old == nil {
 		if s.hasStatus {
-			delete(content, "status")
+			d.SetMember("status", doc.Value{})
 		}
-		s.prepare(ctx, content, nil, false)
-		obj.SetGeneration(1)
+		s.prepare(ctx, d, nil, false)
+		d.SetGeneration(1)
 		return
 	}
-	before := old.(*unstructured.Unstructured).Object
+	before := old.(*resource.Doc)
 	if s.hasStatus {
-		keep(content, before, "status")
+		d.SetMember("status", before.Member("status"))
 	}
-	s.prepare(ctx, content, before, false)
-	obj.SetGeneration(old.GetGeneration())
-	if !equalBeyondMetadata(content, before) {
-		obj.SetGeneration(old.GetGeneration() + 1)
+	s.prepare(ctx, d, before, false)
+	d.SetGeneration(before.GetGeneration())
+	if !d.EqualBeyondMetadata(before) {
+		d.SetGeneration(before.GetGeneration() + 1)
 	}
 }
 
 // prepare calls the rules in Go.
-func (s *strategy) prepare(ctx context.Context, content, before map[string]any, status bool) {
+func (s *strategy) prepare(ctx context.Context, d, before *resource.Doc, status bool) {
 	if s.hooks != nil {
-		resource.DecodeMembers(content)
-		s.hooks.prepare(ctx, content, resource.DecodedMembers(before), status)
+		s.hooks.prepare(ctx, d, before, status)
 	}
-}
-
-// keep gives a field of into the state that it has in from, absence included.
-func keep(into, from map[string]any, name string) {
-	if value, ok := from[name]; ok {
-		into[name] = value
-	} else {
-		delete(into, name)
-	}
-}
-
-func equalBeyondMetadata(a, b map[string]any) bool {
-	return covers(a, b) && covers(b, a)
-}
-
-// covers reports whether every field of b but metadata has the same value in a.
-func covers(a, b map[string]any) bool {
-	for name, value := range b {
-		if name == "metadata" {
-			continue
-		}
-		if other, ok := a[name]; !ok || !resource.Equal(other, value) {
-			return false
-		}
-	}
-	return true
 }
 
 // Validate checks the object against schema, list types and rules, and then by the rules in
@@ -216,20 +200,18 @@ func (s *strategy) validated(ctx context.Context, obj, old resource.Object, foun
 	if len(found) > 0 || s.hooks == nil {
 		return found
 	}
-	return s.hooks.validate(ctx, decodedContent(obj), decodedContent(old), status)
+	return s.hooks.validate(ctx, docOf(obj), docOf(old), status)
 }
 
-// decodedContent returns the content of an object without raw members, nil for no object.
-func decodedContent(obj resource.Object) map[string]any {
-	if obj == nil {
-		return nil
-	}
-	return resource.DecodedMembers(obj.(*unstructured.Unstructured).Object)
+// docOf returns an object as what it is, nil for no object.
+func docOf(obj resource.Object) *resource.Doc {
+	d, _ := obj.(*resource.Doc)
+	return d
 }
 
 func (s *strategy) validateSchema(ctx context.Context, obj, old resource.Object) field.ErrorList {
-	content := obj.(*unstructured.Unstructured).Object
-	if errs := s.validateType(content); len(errs) > 0 {
+	d := obj.(*resource.Doc)
+	if errs := s.validateType(d); len(errs) > 0 {
 		return errs
 	}
 	structural, v, err := s.compiled()
@@ -239,17 +221,17 @@ func (s *strategy) validateSchema(ctx context.Context, obj, old resource.Object)
 	var errs field.ErrorList
 	var before map[string]any
 	var correlated *common.CorrelatedObject
-	accepted := v.quickObject.AcceptsContent(content)
+	accepted := v.quickObject.Accepts(d)
 	if accepted && s.simple() {
 		return nil
 	}
-	content = resource.DecodedMembers(content)
+	content := d.Content()
 	if old == nil {
 		if !accepted {
 			errs = append(errs, validation.ValidateCustomResource(nil, content, v.object)...)
 		}
 	} else {
-		before = resource.DecodedMembers(old.(*unstructured.Unstructured).Object)
+		before = docOf(old).Content()
 		correlated = common.NewCorrelatedObject(content, before, &model.Structural{Structural: structural})
 		if !accepted {
 			errs = append(errs, validation.ValidateCustomResourceUpdate(nil, content, before, v.object, validation.WithRatcheting(correlated))...)
@@ -282,13 +264,12 @@ func (s *strategy) compiled() (*schema.Structural, *validators, error) {
 
 // validateType checks that the object is of the kind that is served. Without
 // that, nothing else that could be said about it would help.
-func (s *strategy) validateType(content map[string]any) field.ErrorList {
+func (s *strategy) validateType(d *resource.Doc) field.ErrorList {
 	var errs field.ErrorList
-	u := unstructured.Unstructured{Object: content}
-	if kind := u.GetKind(); kind != s.kind.Kind {
+	if kind := d.GetKind(); kind != s.kind.Kind {
 		errs = append(errs, field.Invalid(field.NewPath("kind"), kind, "must be "+s.kind.Kind))
 	}
-	if want, got := s.kind.GroupVersion().String(), u.GetAPIVersion(); got != want {
+	if want, got := s.kind.GroupVersion().String(), d.GetAPIVersion(); got != want {
 		errs = append(errs, field.Invalid(field.NewPath("apiVersion"), got, "must be "+want))
 	}
 	return errs
@@ -366,7 +347,7 @@ func (s *strategy) Warnings(ctx context.Context, obj, old resource.Object) []str
 		warnings = append(warnings, finalizerWarnings(f)...)
 	}
 	if s.hooks != nil {
-		warnings = append(warnings, s.hooks.warnings(ctx, decodedContent(obj), decodedContent(old))...)
+		warnings = append(warnings, s.hooks.warnings(ctx, docOf(obj), docOf(old))...)
 	}
 	return warnings
 }
@@ -407,14 +388,16 @@ func (s *strategy) settler() func(resource.Object) {
 		return nil
 	}
 	return func(obj resource.Object) {
-		content := obj.(*unstructured.Unstructured).Object
-		if drops != nil {
+		d := obj.(*resource.Doc)
+		if drops != nil && d.Has(drops[0]) {
+			content := d.Content(drops[0])
 			unstructured.RemoveNestedField(content, drops...)
+			d.SetContent(content, drops[0])
 		}
-		if _, has := content["status"]; fills && !has {
+		if fills && !d.Has("status") {
 			read := map[string]any{}
 			defaulting.Default(read, only)
-			content["status"] = read["status"]
+			d.SetContent(read, "status")
 		}
 	}
 }
@@ -441,5 +424,5 @@ func knows(structural *schema.Structural, path []string) bool {
 // what is read in the version it was stored in, get those.
 func (s *strategy) prune(obj resource.Object) {
 	// Whatever could fail here has been checked when the object was stored.
-	_, _ = s.coerce(obj.(*unstructured.Unstructured).Object, coercion{dropNulls: true})
+	_, _ = s.coerce(obj.(*resource.Doc), coercion{dropNulls: true})
 }

@@ -10,8 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/steer-dev/steer/apiserver/resource"
 )
 
 // cronTab is the version of a definition with one of everything.
@@ -61,9 +62,9 @@ func cronTabStrategy(t *testing.T) *strategy {
 	return out
 }
 
-func object(t *testing.T, text string) *unstructured.Unstructured {
+func object(t *testing.T, text string) *resource.Doc {
 	t.Helper()
-	out := &unstructured.Unstructured{}
+	out := &resource.Doc{}
 	content, err := yaml.YAMLToJSON([]byte("apiVersion: stable.example.com/v1\nkind: CronTab\nmetadata: {name: x, namespace: default}\n" + text))
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +133,7 @@ extra: 1
 		"cronSpec": "x", "note": nil, "image": "busybox", "replicas": int64(1),
 		"template": map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "pod"}, "spec": map[string]any{"any": "thing"}},
 	}
-	if diff := cmp.Diff(want, obj.Object["spec"]); diff != "" {
+	if diff := cmp.Diff(want, obj.Content()["spec"]); diff != "" {
 		t.Errorf("spec (-want +got):\n%s", diff)
 	}
 }
@@ -142,8 +143,8 @@ func TestStrategySeparatesStatus(t *testing.T) {
 	s, ctx := cronTabStrategy(t), context.Background()
 	obj := object(t, "spec: {cronSpec: x}\nstatus: {phase: Good}")
 	s.Prepare(ctx, obj, nil)
-	if obj.Object["status"] != nil || obj.GetGeneration() != 1 {
-		t.Errorf("creation: status %v, generation %d", obj.Object["status"], obj.GetGeneration())
+	if obj.Content()["status"] != nil || obj.GetGeneration() != 1 {
+		t.Errorf("creation: status %v, generation %d", obj.Content()["status"], obj.GetGeneration())
 	}
 
 	stored := object(t, "spec: {cronSpec: x}\nstatus: {phase: Good}")
@@ -151,20 +152,20 @@ func TestStrategySeparatesStatus(t *testing.T) {
 	same := object(t, "spec: {cronSpec: x}\nstatus: {phase: Bad}")
 	same.SetLabels(map[string]string{"a": "b"})
 	s.Prepare(ctx, same, stored)
-	if diff := cmp.Diff(stored.Object["status"], same.Object["status"]); diff != "" || same.GetGeneration() != 3 {
+	if diff := cmp.Diff(stored.Content()["status"], same.Content()["status"]); diff != "" || same.GetGeneration() != 3 {
 		t.Errorf("update of labels: generation %d, status (-want +got):\n%s", same.GetGeneration(), diff)
 	}
 	changed := object(t, "spec: {cronSpec: y}")
 	s.Prepare(ctx, changed, stored)
-	if changed.GetGeneration() != 4 || changed.Object["status"] == nil {
-		t.Errorf("update of spec: generation %d, status %v", changed.GetGeneration(), changed.Object["status"])
+	if changed.GetGeneration() != 4 || changed.Content()["status"] == nil {
+		t.Errorf("update of spec: generation %d, status %v", changed.GetGeneration(), changed.Content()["status"])
 	}
 
 	status := object(t, "spec: {cronSpec: z}\nstatus: {phase: Bad}")
 	statusStrategy{s}.Prepare(ctx, status, stored)
 	want := object(t, "spec: {cronSpec: x}\nstatus: {phase: Bad}")
 	want.SetGeneration(3)
-	if diff := cmp.Diff(want.Object, status.Object); diff != "" {
+	if diff := cmp.Diff(want.Content(), status.Content()); diff != "" {
 		t.Errorf("status update (-want +got):\n%s", diff)
 	}
 }

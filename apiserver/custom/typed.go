@@ -6,7 +6,6 @@ package custom
 import (
 	"context"
 	"fmt"
-	"maps"
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -22,14 +21,14 @@ type typed[T resource.Object] struct {
 
 // normalize implements [hooks]. An object that has no typed form is left as it is, here and
 // in prepare: it is refused when it is validated.
-func (h *typed[T]) normalize(content map[string]any) {
+func (h *typed[T]) normalize(d *resource.Doc) {
 	if h.rules.Default != nil {
-		h.edit(content, h.rules.Default)
+		h.edit(d, h.rules.Default)
 	}
 }
 
 // prepare implements [hooks].
-func (h *typed[T]) prepare(ctx context.Context, content, before map[string]any, status bool) {
+func (h *typed[T]) prepare(ctx context.Context, d, before *resource.Doc, status bool) {
 	rule := h.rules.Prepare
 	if status {
 		rule = h.rules.PrepareStatus
@@ -38,13 +37,13 @@ func (h *typed[T]) prepare(ctx context.Context, content, before map[string]any, 
 		return
 	}
 	if old, err := h.loadOld(before); err == nil {
-		h.edit(content, func(obj T) { rule(ctx, obj, old) })
+		h.edit(d, func(obj T) { rule(ctx, obj, old) })
 	}
 }
 
 // validate implements [hooks]. It refuses what the other rules could not be called for.
-func (h *typed[T]) validate(ctx context.Context, content, before map[string]any, status bool) field.ErrorList {
-	obj, err := h.form.load(content)
+func (h *typed[T]) validate(ctx context.Context, d, before *resource.Doc, status bool) field.ErrorList {
+	obj, err := h.form.load(d.Content())
 	if err != nil {
 		return field.ErrorList{field.Invalid(nil, nil, fmt.Sprintf("the schema accepts the object, but the Go type %T does not: %v", obj, err))}
 	}
@@ -63,11 +62,11 @@ func (h *typed[T]) validate(ctx context.Context, content, before map[string]any,
 }
 
 // warnings implements [hooks].
-func (h *typed[T]) warnings(ctx context.Context, content, before map[string]any) []string {
+func (h *typed[T]) warnings(ctx context.Context, d, before *resource.Doc) []string {
 	if h.rules.Warnings == nil {
 		return nil
 	}
-	obj, err := h.form.load(content)
+	obj, err := h.form.load(d.Content())
 	if err != nil {
 		return nil
 	}
@@ -79,18 +78,18 @@ func (h *typed[T]) warnings(ctx context.Context, content, before map[string]any)
 }
 
 // loadOld returns the object before a write, nil for a creation.
-func (h *typed[T]) loadOld(before map[string]any) (old T, err error) {
+func (h *typed[T]) loadOld(before *resource.Doc) (old T, err error) {
 	if before == nil {
 		return old, nil
 	}
-	return h.form.load(before)
+	return h.form.load(before.Content())
 }
 
-// edit calls change with the typed form of content and makes the same changes to content:
+// edit calls change with the typed form of an object and makes the same changes to the object:
 // fields that the Go type does not have, or shows although they are absent, stay as they
 // are.
-func (h *typed[T]) edit(content map[string]any, change func(T)) {
-	obj, err := h.form.load(content)
+func (h *typed[T]) edit(d *resource.Doc, change func(T)) {
+	obj, err := h.form.load(d.Content())
 	if err != nil {
 		return
 	}
@@ -103,11 +102,12 @@ func (h *typed[T]) edit(content map[string]any, change func(T)) {
 	if err != nil {
 		return
 	}
+	content := d.Content()
 	applyChanges(content, before, after)
+	d.SetContent(content)
 }
 
-// applyChanges makes in content the changes from before to after. Maps below content are copied
-// before they are changed; lists are replaced as a whole.
+// applyChanges makes in content the changes from before to after. Lists are replaced as a whole.
 func applyChanges(content, before, after map[string]any) {
 	for name, value := range after {
 		was, had := before[name]
@@ -123,8 +123,6 @@ func applyChanges(content, before, after map[string]any) {
 		now, _ := content[name].(map[string]any)
 		if now == nil {
 			now = map[string]any{}
-		} else {
-			now = maps.Clone(now)
 		}
 		applyChanges(now, old, fields)
 		content[name] = now

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/apiserver/internal/doc"
 )
 
 // jsonPatch is a list of operations. It is an implementation of our own because the
@@ -62,7 +62,21 @@ func parseJSON(body []byte, o Options) (Patch, error) {
 }
 
 func (p *jsonPatch) Apply(doc map[string]any) (map[string]any, error) {
-	d := document{root: runtime.DeepCopyJSON(wire.DecodedMembers(doc)), copyLeft: p.maxCopy, maxCopy: p.maxCopy, shiftLeft: p.maxShift}
+	return p.change(runtime.DeepCopyJSON(doc))
+}
+
+// ApplyDoc implements [Patch].
+func (p *jsonPatch) ApplyDoc(d *doc.Doc) (*doc.Doc, error) {
+	content, err := p.change(d.Content())
+	if err != nil {
+		return nil, err
+	}
+	return doc.New(content), nil
+}
+
+// change is Apply in place.
+func (p *jsonPatch) change(doc map[string]any) (map[string]any, error) {
+	d := document{root: doc, copyLeft: p.maxCopy, maxCopy: p.maxCopy, shiftLeft: p.maxShift}
 	for i := range p.operations {
 		if err := d.apply(&p.operations[i]); err != nil {
 			if errors.Is(err, errShift) {

@@ -50,14 +50,6 @@ func merge(doc, patch map[string]any) map[string]any {
 			delete(out, key)
 			continue
 		}
-		if raw, ok := out[key].(wire.RawValue); ok {
-			merged, ok := mergeRaw(raw, value)
-			if ok {
-				out[key] = merged
-				continue
-			}
-			out[key] = raw.Decode()
-		}
 		current, isObject := out[key].(map[string]any)
 		switch value := value.(type) {
 		case map[string]any:

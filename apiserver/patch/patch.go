@@ -22,6 +22,8 @@ package patch
 import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"github.com/steer-dev/steer/apiserver/internal/doc"
 )
 
 // Default limits of a patch.
@@ -46,9 +48,13 @@ type Patch interface {
 	// afterwards, but never with the patch.
 	//
 	// doc holds what a JSON decoder of Kubernetes produces: map[string]any, []any,
-	// string, bool, int64, float64 and nil. Members of doc may be raw, and may then be
-	// raw in the result; strategic merge patches do not support raw ones.
+	// string, bool, int64, float64 and nil.
 	Apply(doc map[string]any) (map[string]any, error)
+
+	// ApplyDoc is Apply for an object without a Go type, a [resource.Doc].
+	//
+	// [resource.Doc]: https://pkg.go.dev/github.com/steer-dev/steer/apiserver/resource#Doc
+	ApplyDoc(d *doc.Doc) (*doc.Doc, error)
 
 	// Strict lists duplicate and unknown fields of the patch body in the order
 	// in which they occur. It is empty unless [Options.Strict] was set.

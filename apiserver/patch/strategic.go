@@ -9,6 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"github.com/steer-dev/steer/apiserver/internal/doc"
 )
 
 // strategicPatch is a merge patch that merges lists by the keys in the tags of
@@ -43,3 +45,6 @@ func (p *strategicPatch) Apply(doc map[string]any) (out map[string]any, err erro
 	}
 	return out, nil
 }
+
+// ApplyDoc implements [Patch]. Only a Go type has the tags that these patches need.
+func (p *strategicPatch) ApplyDoc(*doc.Doc) (*doc.Doc, error) { return nil, unsupported(Options{}) }

@@ -38,7 +38,6 @@ func (r *Resource) converted(ctx context.Context, obj Object, version string) (O
 	if obj.GetObjectKind().GroupVersionKind() == kind {
 		return obj, nil
 	}
-	DecodeObject(obj)
 	out, err := r.ConvertAll(ctx, []Object{obj}, version)
 	if err != nil {
 		return nil, err
@@ -47,8 +46,7 @@ func (r *Resource) converted(ctx context.Context, obj Object, version string) (O
 	return out[0], nil
 }
 
-// ConvertAll returns objects in another version, in the same order and without raw members,
-// with [Resource.Convert] or, without that, as copies with another apiVersion.
+// ConvertAll returns objects in another version, in the same order, with [Resource.Convert] or, without that, as copies with another apiVersion.
 func (r *Resource) ConvertAll(ctx context.Context, objects []Object, version string) ([]Object, error) {
 	if r.Convert == nil {
 		out := make([]Object, len(objects))
@@ -65,9 +63,6 @@ func (r *Resource) ConvertAll(ctx context.Context, objects []Object, version str
 	}
 	if len(out) != len(objects) {
 		return nil, apierrors.NewInternalError(fmt.Errorf("convert %s to %s: got %d objects for %d", r.Kind, version, len(out), len(objects)))
-	}
-	for _, obj := range out {
-		DecodeObject(obj)
 	}
 	return out, nil
 }

@@ -10,17 +10,23 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
 // widget returns an object of a group and version.
-func widget(apiVersion, size string) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{
+func widget(apiVersion, size string) *resource.Doc {
+	return resource.NewDoc(map[string]any{
 		"apiVersion": apiVersion, "kind": "Widget", "metadata": map[string]any{"name": "a"}, "size": size,
-	}}
+	})
+}
+
+// grow appends to the size.
+func grow(d *resource.Doc, with string) {
+	content := d.Content("size")
+	content["size"] = content["size"].(string) + with
+	d.SetContent(content, "size")
 }
 
 // appending returns a conversion that appends a version to the size, or the error of it.
@@ -28,10 +34,9 @@ func appending(fails error) func(context.Context, []resource.Object, string) ([]
 	return func(_ context.Context, objects []resource.Object, version string) ([]resource.Object, error) {
 		var out []resource.Object
 		for _, obj := range objects {
-			u := obj.(*unstructured.Unstructured).DeepCopy()
-			u.Object["size"] = u.Object["size"].(string) + ">" + version
-			resource.EncodeMembers(u.Object)
-			out = append(out, u)
+			d := obj.(*resource.Doc).Copy()
+			grow(d, ">"+version)
+			out = append(out, d)
 		}
 		return out, fails
 	}
@@ -46,7 +51,7 @@ func TestConvertToTranslatesWithinAResource(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		convert func(context.Context, []resource.Object, string) ([]resource.Object, error)
-		want    *unstructured.Unstructured
+		want    *resource.Doc
 	}{
 		"without a conversion": {nil, widget("example.com/v2", "1")},
 		"with a conversion":    {appending(nil), widget("example.com/v2", "1>v2")},
@@ -74,18 +79,17 @@ func TestConvertToTranslatesBetweenResourcesOfTheSameObjects(t *testing.T) {
 	alias.Convert = appending(nil)
 	mark := func(with string) func(resource.Object) resource.Object {
 		return func(obj resource.Object) resource.Object {
-			u := obj.(*unstructured.Unstructured)
-			u.Object["size"] = u.Object["size"].(string) + with
-			return u
+			grow(obj.(*resource.Doc), with)
+			return obj
 		}
 	}
 	alias.Storage.Alias = &resource.Alias{Kind: main.GroupVersionKind("v1"), Load: mark(">loaded"), Save: mark(">saved")}
 	for _, c := range []struct {
 		name     string
 		from, to *resource.Resource
-		was      *unstructured.Unstructured
+		was      *resource.Doc
 		version  string
-		want     *unstructured.Unstructured
+		want     *resource.Doc
 	}{
 		{"to the alias", main, alias, widget("example.com/v1", "1"), "v1", widget("old.example.com/v1", "1>loaded")},
 		{"from the alias", alias, main, widget("old.example.com/v1", "1"), "v1", widget("example.com/v1", "1>saved")},
@@ -94,7 +98,7 @@ func TestConvertToTranslatesBetweenResourcesOfTheSameObjects(t *testing.T) {
 			widget("old.example.com/v2", "1>v1>loaded>v2"),
 		},
 	} {
-		before := c.was.DeepCopy()
+		before := c.was.Copy()
 		got, err := c.from.ConvertTo(t.Context(), c.was, c.to, c.version)
 		if err != nil {
 			t.Fatal(err)

@@ -7,20 +7,10 @@ import (
 	"context"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/storage"
 )
-
-// Object is one API object: a typed built-in or an *unstructured.Unstructured.
-// It is an alias so that packages which do not know this one can implement the
-// interfaces here.
-type Object = interface {
-	runtime.Object
-	metav1.Object
-}
 
 // Resource describes one resource to the server. It is a value: build it and install
 // it; to change it, install another one with the same name. It must not be changed
@@ -36,9 +26,8 @@ type Resource struct {
 	// messages. nil: names are DNS subdomains.
 	NameRule func(name string, prefix bool) []string
 	// Convert returns the objects in another version, in the same order. It may
-	// do network I/O and may fail; it must not change its input. With RawMembers in
-	// the versions, both its input and its output may have raw members. nil sets
-	// apiVersion on a copy, which is only right for unstructured objects.
+	// do network I/O and may fail; it must not change its input. nil sets apiVersion on a
+	// copy, which is only right for objects without a Go type.
 	Convert func(ctx context.Context, objects []Object, version string) ([]Object, error)
 	// RemoteConversion is set if Convert does network I/O and may change labels and
 	// annotations: lists and watches convert many objects in one call, before they are

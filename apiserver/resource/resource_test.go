@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -259,30 +258,4 @@ func TestWarningsAreKeptOnceAndInOrder(t *testing.T) {
 		t.Errorf("warnings %q", got)
 	}
 	(&resource.Request{}).Warn("dropped")
-}
-
-func TestRawMembersDecodeToWhatWasEncoded(t *testing.T) {
-	t.Parallel()
-	u := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": "a"},
-		"spec": map[string]any{"list": []any{"x", int64(1), nil}}, "fraction": 1.0,
-	}}
-	want := u.DeepCopy()
-	resource.EncodeMembers(u.Object)
-	if _, raw := u.Object["spec"].(resource.RawValue); !raw {
-		t.Fatalf("spec is %T", u.Object["spec"])
-	}
-	if _, raw := u.Object["fraction"].(resource.RawValue); raw {
-		t.Error("a fraction that would be decoded as an integer is raw")
-	}
-	if !resource.Equal(u.Object, want.Object) || !resource.Equal(resource.DecodedMembers(u.Object), want.Object) {
-		t.Errorf("raw members differ: %v", u.Object)
-	}
-	if _, raw := u.Object["spec"].(resource.RawValue); !raw {
-		t.Error("DecodedMembers changes its argument")
-	}
-	resource.DecodeObject(u)
-	if _, decoded := u.Object["spec"].(map[string]any); !decoded || !resource.Equal(u.Object, want.Object) {
-		t.Errorf("decoded as %v", u.Object)
-	}
 }

@@ -6,7 +6,6 @@ package resource
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -22,15 +21,12 @@ type Version struct {
 	NotServed bool
 	// Deprecation is sent as a warning with every answer; empty for none.
 	Deprecation string
-	// New returns an empty typed object; nil means unstructured objects.
+	// New returns an empty object of the Go type; nil: the objects have none and are a [Doc].
 	New func() Object
-	// NewMessage returns an empty object of the Go type that has the protobuf form of unstructured
-	// objects, with methods Marshal and Unmarshal; in JSON it is as they are. nil: they have no
+	// NewMessage returns an empty object of the Go type that has the protobuf form of a [Doc],
+	// with methods Marshal and Unmarshal; in JSON it is as they are. nil: they have no
 	// protobuf form.
 	NewMessage func() Object
-	// RawMembers allows unstructured objects to hold [RawValue] members during a write.
-	// Strategies, ownerships and the admission of the server must support them.
-	RawMembers bool
 	// Strategy of creates and updates; required.
 	Strategy Strategy
 	// MetadataErrors says how often creates and updates list errors of metadata.
@@ -83,7 +79,7 @@ func (v *Version) NewObject() Object {
 	if v.New != nil {
 		return v.New()
 	}
-	return &unstructured.Unstructured{Object: map[string]any{}}
+	return &Doc{}
 }
 
 // SelectableField returns the selectable field of a path.

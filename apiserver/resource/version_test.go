@@ -4,12 +4,13 @@
 package resource_test
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/steer-dev/steer/apiserver/resource"
 )
@@ -46,8 +47,8 @@ func TestVersionMakesEmptyObjects(t *testing.T) {
 		typed bool
 		want  resource.Object
 	}{
-		"unstructured": {resource.Version{}, false, &unstructured.Unstructured{Object: map[string]any{}}},
-		"typed":        {resource.Version{New: func() resource.Object { return &corev1.Pod{} }}, true, &corev1.Pod{}},
+		"no Go type": {resource.Version{}, false, &resource.Doc{}},
+		"typed":      {resource.Version{New: func() resource.Object { return &corev1.Pod{} }}, true, &corev1.Pod{}},
 	} {
 		if diff := cmp.Diff(c.want, c.v.NewObject()); diff != "" || c.v.Typed() != c.typed {
 			t.Errorf("%s: typed %v (-want +got):\n%s", name, c.v.Typed(), diff)
@@ -75,14 +76,11 @@ func TestEncodeObjectIsReadAsItWas(t *testing.T) {
 	}
 
 	text = []byte(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"spec":{"n":1}}`)
-	content, err := resource.DecodeContent(text)
+	d, err := resource.ParseDoc(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, raw := content["spec"].(resource.RawValue); !raw {
-		t.Errorf("spec is %T", content["spec"])
-	}
-	encoded, err := resource.EncodeObject(&unstructured.Unstructured{Object: content})
+	encoded, err := resource.EncodeObject(d)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +89,7 @@ func TestEncodeObjectIsReadAsItWas(t *testing.T) {
 	}
 }
 
-func TestDecodeContentReadsAnyNotation(t *testing.T) {
+func TestParseDocReadsAnyNotation(t *testing.T) {
 	t.Parallel()
 	want := map[string]any{"kind": "Widget", "spec": map[string]any{"b": "é", "a": int64(1)}, "half": 0.5}
 	for name, text := range map[string]string{
@@ -99,35 +97,44 @@ func TestDecodeContentReadsAnyNotation(t *testing.T) {
 		"with space":   "{ \"kind\" : \"Widget\",\n\t\"spec\": {\"a\": 1, \"b\": \"é\"}, \"half\": 0.5 }",
 		"with escapes": `{"kind":"Widget","spec":{"b":"\u00e9","a":1},"half":5e-1}`,
 	} {
-		content, err := resource.DecodeContent([]byte(text))
+		d, err := resource.ParseDoc([]byte(text))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if resource.DecodeMembers(content); !cmp.Equal(want, content) {
-			t.Errorf("%s (-want +got):\n%s", name, cmp.Diff(want, content))
-		}
-		if resource.DecodeMembers(content) {
-			t.Errorf("%s: a member is still raw", name)
+		if diff := cmp.Diff(want, d.Content()); diff != "" || !d.Equal(resource.NewDoc(want)) {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 	for _, text := range []string{``, `{`, `[]`, `{"a":}`} {
-		if content, err := resource.DecodeContent([]byte(text)); err == nil {
+		if content, err := resource.ParseDoc([]byte(text)); err == nil {
 			t.Errorf("%q is decoded as %v", text, content)
 		}
 	}
 }
 
-func TestEncodeValueHasOneNotation(t *testing.T) {
+// TestDocHasOneDoorToMaps: a Doc has no map that could be used without being decoded, and
+// nothing takes it for an unstructured object.
+func TestDocHasOneDoorToMaps(t *testing.T) {
 	t.Parallel()
-	for want, value := range map[string]any{
-		`{"a":[1,null,"x"],"b":true}`: map[string]any{"b": true, "a": []any{int64(1), nil, "x"}},
-		`"text"`:                      "text",
-		``:                            struct{}{},
-	} {
-		raw, ok := resource.EncodeValue(value)
-		if got := string(raw); ok != (want != "") || ok && got != want {
-			t.Errorf("%v is %s, %v, want %s", value, got, ok, want)
+	doc := reflect.TypeFor[*resource.Doc]()
+	for i := range doc.Elem().NumField() {
+		if field := doc.Elem().Field(i); field.IsExported() {
+			t.Errorf("the field %s can be used without Content", field.Name)
 		}
+	}
+	for i := range doc.NumMethod() {
+		method := doc.Method(i)
+		for j := range method.Type.NumOut() {
+			out := method.Type.Out(j)
+			opens := out == reflect.TypeFor[any]() || out.Kind() == reflect.Map && out != reflect.TypeFor[map[string]string]()
+			if opens && method.Name != "Content" {
+				t.Errorf("%s returns a %v beside Content", method.Name, out)
+			}
+		}
+	}
+	var obj any = &resource.Doc{}
+	if _, is := obj.(runtime.Unstructured); is {
+		t.Error("libraries take a Doc for an unstructured object")
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/jsonpath"
 
@@ -72,8 +71,8 @@ func (c *Custom) Columns() []metav1.TableColumnDefinition { return c.columns }
 // Cells implements [resource.Printer].
 func (c *Custom) Cells(obj resource.Object) ([]any, error) {
 	var content map[string]any
-	if u, ok := obj.(*unstructured.Unstructured); ok {
-		content = u.Object
+	if d, ok := obj.(*resource.Doc); ok {
+		content = d.Content()
 	} else {
 		var err error
 		if content, err = runtime.DefaultUnstructuredConverter.ToUnstructured(obj); err != nil {

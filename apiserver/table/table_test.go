@@ -14,7 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/steer-dev/steer/apiserver/resource"
 )
 
 var columns = []Column{
@@ -51,17 +52,18 @@ func TestCustomCells(t *testing.T) {
 			{`{"metadata":{"name":"c","creationTimestamp":null},"spec":{"replicas":"many","colour":7,"tags":[],"when":"soon","ratio":2,"flag":"yes","obj":null}}`,
 				[]any{"c", nil, "7", nil, "<invalid>", nil, float64(2), nil, "<no value>", nil, nil}},
 		} {
-			obj := &unstructured.Unstructured{}
-			if err := json.Unmarshal([]byte(test.doc), &obj.Object); err != nil {
+			var content map[string]any
+			if err := json.Unmarshal([]byte(test.doc), &content); err != nil {
 				t.Fatal(err)
 			}
 			for _, m := range []string{"replicas", "ratio"} { // as the API decoder reads numbers
-				if spec, ok := obj.Object["spec"].(map[string]any); ok {
+				if spec, ok := content["spec"].(map[string]any); ok {
 					if f, ok := spec[m].(float64); ok && f == float64(int64(f)) {
 						spec[m] = int64(f)
 					}
 				}
 			}
+			obj := resource.NewDoc(content)
 			got, err := p.Cells(obj)
 			if err != nil {
 				t.Fatal(err)
@@ -106,7 +108,7 @@ func TestRowsAreMadeAtTheSameTime(t *testing.T) {
 	for i := range int64(4) {
 		all.Go(func() {
 			for range 50 {
-				cells, err := p.Cells(&unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": i, "tags": []any{i}}}})
+				cells, err := p.Cells(resource.NewDoc(map[string]any{"spec": map[string]any{"replicas": i, "tags": []any{i}}}))
 				if err != nil || cells[1] != i || cells[3] != fmt.Sprint(i) {
 					t.Errorf("cells of %d: %v, %v", i, cells, err)
 				}

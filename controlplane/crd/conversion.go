@@ -12,7 +12,6 @@ import (
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -68,18 +67,20 @@ func (c *converter) convert(ctx context.Context, objects []resource.Object, vers
 	to := schema.GroupVersion{Group: c.group, Version: version}
 	b := batch{to: to}
 	for i, obj := range objects {
-		u := obj.(*unstructured.Unstructured)
+		d := obj.(*resource.Doc)
 		switch {
-		case u.GroupVersionKind().GroupVersion() == to:
-			out[i] = u
+		case d.GroupVersionKind().GroupVersion() == to:
+			out[i] = d
 			continue
-		case len(u.Object) == 2 && u.GetKind() != "" && u.GetAPIVersion() != "": // a field manager compares with an object that has nothing
-			out[i] = &unstructured.Unstructured{Object: map[string]any{"apiVersion": to.String(), "kind": u.GetKind()}}
+		case d.Len() == 2 && d.GetKind() != "" && d.GetAPIVersion() != "": // a field manager compares with an object that has nothing
+			bare := d.Copy()
+			bare.SetGroupVersionKind(to.WithKind(d.GetKind()))
+			out[i] = bare
 			continue
 		}
-		text, err := resource.EncodeObject(u)
+		text, err := d.MarshalJSON()
 		if err != nil {
-			return nil, fmt.Errorf("encode %s %q: %w", u.GetKind(), u.GetName(), err)
+			return nil, fmt.Errorf("encode %s %q: %w", d.GetKind(), d.GetName(), err)
 		}
 		if len(b.objects) > 0 && b.size+len(text) > reviewBytes {
 			if err := c.send(ctx, &b, out); err != nil {
@@ -87,7 +88,7 @@ func (c *converter) convert(ctx context.Context, objects []resource.Object, vers
 			}
 			b = batch{to: to}
 		}
-		b.add(i, u, text)
+		b.add(i, d, text)
 	}
 	if len(b.objects) > 0 {
 		if err := c.send(ctx, &b, out); err != nil {
@@ -100,13 +101,13 @@ func (c *converter) convert(ctx context.Context, objects []resource.Object, vers
 // batch are the objects of one review.
 type batch struct {
 	to      schema.GroupVersion
-	objects []*unstructured.Unstructured
+	objects []*resource.Doc
 	texts   [][]byte
 	at      []int // where they are in the result
 	size    int
 }
 
-func (b *batch) add(at int, obj *unstructured.Unstructured, text []byte) {
+func (b *batch) add(at int, obj *resource.Doc, text []byte) {
 	b.objects, b.texts, b.at, b.size = append(b.objects, obj), append(b.texts, text), append(b.at, at), b.size+len(text)
 }
 
@@ -130,7 +131,7 @@ func (c *converter) send(ctx context.Context, b *batch, out []resource.Object) e
 }
 
 // call sends one review and returns the objects of the answer, or how it failed.
-func (c *converter) call(ctx context.Context, b *batch, from schema.GroupVersionKind) ([]*unstructured.Unstructured, conversionFailure, error) {
+func (c *converter) call(ctx context.Context, b *batch, from schema.GroupVersionKind) ([]*resource.Doc, conversionFailure, error) {
 	if c.review == "" {
 		return nil, callFailure, errors.New("no supported conversion review versions")
 	}
@@ -146,7 +147,7 @@ func (c *converter) call(ctx context.Context, b *batch, from schema.GroupVersion
 	if len(objects) != len(b.objects) {
 		return nil, partialResponse, fmt.Errorf("conversion webhook for %v returned %d objects, expected %d", from, len(objects), len(b.objects))
 	}
-	out := make([]*unstructured.Unstructured, len(objects))
+	out := make([]*resource.Doc, len(objects))
 	for i, converted := range objects {
 		if out[i], err = convertedObject(b.objects[i], b.to, converted.Raw); err != nil {
 			return nil, invalidObject, err
@@ -221,16 +222,15 @@ func (c *converter) objectsOf(answer []byte, uid types.UID) ([]runtime.RawExtens
 
 // convertedObject returns an object of an answer, with the metadata of the object that was
 // sent but for labels and annotations.
-func convertedObject(sent *unstructured.Unstructured, to schema.GroupVersion, text []byte) (*unstructured.Unstructured, error) {
+func convertedObject(sent *resource.Doc, to schema.GroupVersion, text []byte) (*resource.Doc, error) {
 	from := sent.GroupVersionKind()
 	if len(text) == 0 {
 		return nil, fmt.Errorf("conversion webhook for %v returned invalid object: it is null", from)
 	}
-	content, err := resource.DecodeContent(text)
+	out, err := resource.ParseDoc(text)
 	if err != nil {
 		return nil, err
 	}
-	out := &unstructured.Unstructured{Object: content}
 	if got := out.GroupVersionKind().GroupVersion(); got != to {
 		return nil, fmt.Errorf("conversion webhook for %v returned invalid object at index 0: invalid groupVersion (expected %v, received %v)", from, to, got)
 	}

@@ -9,13 +9,14 @@ import (
 	"maps"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/steer-dev/steer/apiserver/resource"
 )
 
 // keepsIdentity validates that a conversion has left name, namespace and uid as they were.
-func keepsIdentity(sent, converted *unstructured.Unstructured) error {
+func keepsIdentity(sent, converted *resource.Doc) error {
 	for _, part := range []struct{ what, was, is string }{
 		{"name", sent.GetName(), converted.GetName()},
 		{"namespace", sent.GetNamespace(), converted.GetNamespace()},
@@ -30,8 +31,9 @@ func keepsIdentity(sent, converted *unstructured.Unstructured) error {
 
 // keepMetadata gives a converted object the metadata that it had, with the labels and
 // annotations of the conversion, which are validated if they differ.
-func keepMetadata(sent, converted *unstructured.Unstructured) error {
-	given, has := converted.Object["metadata"]
+func keepMetadata(sent, converted *resource.Doc) error {
+	converted.SetManagedFields(nil) // they are not decoded to be replaced
+	given, has := converted.Content("metadata")["metadata"]
 	if !has {
 		return errors.New("missing metadata in converted object")
 	}
@@ -39,51 +41,46 @@ func keepMetadata(sent, converted *unstructured.Unstructured) error {
 	if !ok {
 		return fmt.Errorf("invalid metadata of type %T in converted object", given)
 	}
-	before, _ := sent.Object["metadata"].(map[string]any) // stored objects have one
-	metadata := make(map[string]any, len(before)+1)
-	maps.Copy(metadata, before)
-	converted.Object["metadata"] = metadata
-	for _, name := range []string{"labels", "annotations"} {
-		value, has := wished[name]
-		if !has || value == nil {
-			delete(metadata, name)
-			continue
-		}
-		texts, ok := value.(map[string]any)
-		if !ok {
-			return fmt.Errorf("invalid metadata.%s of type %T in converted object", name, value)
-		}
-		was, _ := before[name].(map[string]any)
-		if err := validateTexts(name, texts, was); err != nil {
+	converted.SetMetadata(sent)
+	for _, part := range []struct {
+		name string
+		was  map[string]string
+		set  func(map[string]string)
+	}{{"labels", sent.GetLabels(), converted.SetLabels}, {"annotations", sent.GetAnnotations(), converted.SetAnnotations}} {
+		texts, err := validateTexts(part.name, wished[part.name], part.was)
+		if err != nil {
 			return err
 		}
-		metadata[name] = texts
+		part.set(texts)
 	}
 	return nil
 }
 
 // validateTexts validates labels or annotations, by the name of their field, unless they are
-// those that the object had.
-func validateTexts(name string, texts, was map[string]any) error {
-	changed := len(texts) != len(was)
-	strings := make(map[string]string, len(texts))
+// those that the object had, and returns them; nil for none.
+func validateTexts(name string, value any, was map[string]string) (map[string]string, error) {
+	if value == nil {
+		return nil, nil
+	}
+	texts, ok := value.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("invalid metadata.%s of type %T in converted object", name, value)
+	}
+	out := make(map[string]string, len(texts))
 	for key, value := range texts {
 		text, ok := value.(string)
 		if !ok {
-			return fmt.Errorf("metadata.%s[%s] must be a string, but is %T in converted object", name, key, value)
+			return nil, fmt.Errorf("metadata.%s[%s] must be a string, but is %T in converted object", name, key, value)
 		}
-		if before, has := was[key]; !has || before != value {
-			changed = true
-		}
-		strings[key] = text
+		out[key] = text
 	}
-	if !changed {
-		return nil
+	switch {
+	case maps.Equal(out, was):
+		return out, nil
+	case name == "labels":
+		return out, toError(metavalidation.ValidateLabels(out, field.NewPath("metadata", "labels")))
 	}
-	if name == "labels" {
-		return toError(metavalidation.ValidateLabels(strings, field.NewPath("metadata", "labels")))
-	}
-	return toError(apivalidation.ValidateAnnotations(strings, field.NewPath("metadata", "annotation")))
+	return out, toError(apivalidation.ValidateAnnotations(out, field.NewPath("metadata", "annotation")))
 }
 
 // toError is nil for no errors.

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/apiserver/resource"
@@ -83,15 +84,15 @@ func counted(t *testing.T, from prometheus.Gatherer) []string {
 }
 
 // widget is a widget in a version.
-func widget(version, name string, more ...string) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{Object: map[string]any{
+func widget(version, name string, more ...string) *resource.Doc {
+	content := map[string]any{
 		"apiVersion": "example.com/" + version, "kind": "Widget",
 		"metadata": map[string]any{"name": name, "namespace": "default", "uid": "uid-of-" + name, "resourceVersion": "5", "labels": map[string]any{"a": "b"}},
-	}}
-	if more != nil {
-		u.Object["text"] = strings.Join(more, " ")
 	}
-	return u
+	if more != nil {
+		content["text"] = strings.Join(more, " ")
+	}
+	return resource.NewDoc(content)
 }
 
 // converted is an answer with the objects of a review, in the desired version.
@@ -114,7 +115,7 @@ func converted(review map[string]any, change ...func(response map[string]any)) s
 func TestConverterSendsWhatIsOfAnotherVersion(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("x", reviewBytes*2/3)
-	bare := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Widget"}}
+	bare := resource.NewDoc(map[string]any{"apiVersion": "example.com/v1", "kind": "Widget"})
 	for what, tt := range map[string]struct {
 		objects []resource.Object
 		want    []string // the names in each review
@@ -144,8 +145,8 @@ func TestConverterSendsWhatIsOfAnotherVersion(t *testing.T) {
 				t.Errorf("reviews (-want +got):\n%s", diff)
 			}
 			for i, o := range got {
-				want := tt.objects[i].(*unstructured.Unstructured).DeepCopy()
-				want.SetAPIVersion("example.com/v2")
+				want := tt.objects[i].(*resource.Doc).Copy()
+				want.SetGroupVersionKind(schema.GroupVersionKind{Group: "example.com", Version: "v2", Kind: "Widget"})
 				if want, got := text(t, want), text(t, o); want != got {
 					t.Errorf("object %d is %.300s, want %.300s", i, got, want)
 				}
@@ -289,10 +290,9 @@ func TestConversionMayChangeLabelsAndAnnotationsAlone(t *testing.T) {
 		"metadata that are no map":           {`{}`, `"a"`, "", "invalid metadata of type string in converted object"},
 		"metadata that are not in an answer": {`{}`, ``, "", "missing metadata in converted object"},
 	} {
-		sent, out := &unstructured.Unstructured{Object: map[string]any{}}, &unstructured.Unstructured{Object: map[string]any{}}
-		sent.Object["metadata"] = parsed(t, tt.before)
+		sent, out := resource.NewDoc(map[string]any{"metadata": parsed(t, tt.before)}), &resource.Doc{}
 		if tt.given != "" {
-			out.Object["metadata"] = parsed(t, tt.given)
+			out = resource.NewDoc(map[string]any{"metadata": parsed(t, tt.given)})
 		}
 		err := keepMetadata(sent, out)
 		switch {
@@ -303,7 +303,7 @@ func TestConversionMayChangeLabelsAndAnnotationsAlone(t *testing.T) {
 		case err != nil:
 			t.Errorf("%s: %v", what, err)
 		default:
-			if diff := cmp.Diff(parsed(t, tt.want), out.Object["metadata"]); diff != "" {
+			if diff := cmp.Diff(parsed(t, tt.want), out.Content()["metadata"]); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", what, diff)
 			}
 		}

@@ -14,12 +14,12 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/steer-dev/steer/apiserver/internal/doc"
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/resource"
@@ -140,23 +140,24 @@ func (d *Decoder) decode(media negotiate.Media, data []byte) (_ resource.Object,
 
 // json decodes JSON into an object.
 func (d *Decoder) json(data []byte, obj resource.Object) (findings []error, err error) {
-	var into any = obj
-	if u, ok := obj.(*unstructured.Unstructured); ok {
-		unmarshal := wire.Unmarshal
-		if d.Version.RawMembers {
-			unmarshal = wire.UnmarshalRaw
-		}
-		if content, plain := unmarshal(data); plain {
-			u.Object = content
+	if custom, ok := obj.(*resource.Doc); ok {
+		if read, plain := doc.ParsePlain(data); plain {
+			*custom = *read
 			return nil, nil
 		}
-		into = &u.Object
-	} else {
-		if wire.DecodeStrictly(data, obj) {
-			return nil, nil
-		}
-		reflect.ValueOf(obj).Elem().SetZero() // some fields may be set already
+		var content map[string]any
+		findings, err = d.byLibrary(data, &content)
+		custom.SetContent(content)
+		return findings, err
 	}
+	if wire.DecodeStrictly(data, obj) {
+		return nil, nil
+	}
+	reflect.ValueOf(obj).Elem().SetZero() // some fields may be set already
+	return d.byLibrary(data, obj)
+}
+
+func (d *Decoder) byLibrary(data []byte, into any) (findings []error, err error) {
 	if d.strict() {
 		return kjson.UnmarshalStrict(data, into)
 	}
@@ -167,17 +168,17 @@ func (d *Decoder) json(data []byte, obj resource.Object) (findings []error, err 
 // decoded it is read separately, because the error message names it.
 func kindOf(data []byte, obj resource.Object, decodeErr error) (gvk schema.GroupVersionKind, err error) {
 	var meta metav1.TypeMeta
-	u, custom := obj.(*unstructured.Unstructured)
+	custom, isCustom := obj.(*resource.Doc)
 	kind, kindOK := "", false
 	apiVersion, versionOK := "", false
-	if custom && decodeErr == nil {
-		kind, kindOK = stringField(u.Object, "kind")
-		apiVersion, versionOK = stringField(u.Object, "apiVersion")
+	if isCustom && decodeErr == nil {
+		kind, kindOK = stringField(custom.Member("kind"))
+		apiVersion, versionOK = stringField(custom.Member("apiVersion"))
 	}
 	switch {
 	case kindOK && versionOK:
 		meta = metav1.TypeMeta{Kind: kind, APIVersion: apiVersion}
-	case !custom && decodeErr == nil:
+	case !isCustom && decodeErr == nil:
 		meta.APIVersion, meta.Kind = obj.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
 	default:
 		var read struct {
@@ -195,13 +196,11 @@ func kindOf(data []byte, obj resource.Object, decodeErr error) (gvk schema.Group
 
 // stringField returns a field that is a string or absent; ok is false for any other
 // type.
-func stringField(content map[string]any, name string) (value string, ok bool) {
-	v, present := content[name]
-	if !present {
+func stringField(field doc.Value) (value string, ok bool) {
+	if !field.Exists() {
 		return "", true
 	}
-	value, ok = v.(string)
-	return value, ok
+	return field.String()
 }
 
 func (d *Decoder) proto(data []byte) (resource.Object, schema.GroupVersionKind, error) {

@@ -124,7 +124,7 @@ func (b *notebook) Delete(_ context.Context, r *resource.Request, admit func(res
 // stamp answers a creation, and line is a connection.
 func cards() *resource.Resource {
 	v := versionOf("Card")
-	empty := func() resource.Object { return &unstructured.Unstructured{Object: map[string]any{}} }
+	empty := func() resource.Object { return &resource.Doc{} }
 	kind := func(name string) schema.GroupVersionKind {
 		return schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: name}
 	}
@@ -142,12 +142,15 @@ func cards() *resource.Resource {
 
 // paint gives a card the colour of a Paint, if it has none.
 func paint(_ context.Context, obj, body resource.Object) (answer resource.Object, err error) {
-	card := obj.(*unstructured.Unstructured)
-	if colour, _, _ := unstructured.NestedString(card.Object, "spec", "colour"); colour != "" {
+	card := obj.(*resource.Doc)
+	content := card.Content()
+	if colour, _, _ := unstructured.NestedString(content, "spec", "colour"); colour != "" {
 		return nil, fmt.Errorf("the card is %s: %w", colour, errPainted)
 	}
-	colour, _, _ := unstructured.NestedString(body.(*unstructured.Unstructured).Object, "colour")
-	return nil, unstructured.SetNestedField(card.Object, colour, "spec", "colour")
+	colour, _, _ := unstructured.NestedString(body.(*resource.Doc).Content(), "colour")
+	err = unstructured.SetNestedField(content, colour, "spec", "colour")
+	card.SetContent(content)
+	return nil, err
 }
 
 var errPainted = errors.New("it is painted")
@@ -157,12 +160,14 @@ type stamp struct{}
 
 // Create implements [resource.Creater].
 func (stamp) Create(_ context.Context, r *resource.Request, obj resource.Object, _ *metav1.CreateOptions) (resource.Object, error) {
-	u := obj.(*unstructured.Unstructured)
-	if u.Object["text"] == "none" {
+	d := obj.(*resource.Doc)
+	content := d.Content()
+	if content["text"] == "none" {
 		return nil, nil // as the interface has it
 	}
-	u.Object["on"] = r.Name
-	return u, nil
+	content["on"] = r.Name
+	d.SetContent(content)
+	return d, nil
 }
 
 // line answers a connection with what it was asked for.

@@ -179,7 +179,7 @@ func (p *patcher) parseApplied(options *metav1.PatchOptions) error {
 // backend rather than the store.
 func (p *patcher) change(ctx context.Context, old resource.Object, rec *storage.Record) (obj resource.Object, err error) {
 	base := old
-	if old != nil && (rec == nil || !p.wr.Served.AsStored(rec, p.v)) { // its members are decoded, not raw
+	if old != nil && (rec == nil || !p.wr.Served.AsStored(rec, p.v)) {
 		base = old.DeepCopyObject().(resource.Object)
 	}
 	if p.applied != nil {
@@ -209,9 +209,6 @@ func (p *patcher) apply(ctx context.Context, old resource.Object) (resource.Obje
 	if err != nil {
 		return nil, err
 	}
-	if u, ok := obj.(*unstructured.Unstructured); ok && p.v.RawMembers {
-		wire.EncodeMembers(u.Object)
-	}
 	if p.v.NormalizeApplied != nil {
 		err = p.v.NormalizeApplied(obj)
 	} else {
@@ -231,17 +228,38 @@ func (p *patcher) apply(ctx context.Context, old resource.Object) (resource.Obje
 
 // patched applies a patch to the JSON of an object.
 func (p *patcher) patched(ctx context.Context, old resource.Object, rec *storage.Record) (resource.Object, error) {
-	value, doc, err := p.document(ctx, old, rec)
+	value, err := p.encoded(ctx, old, rec)
 	if err != nil {
 		return nil, err
 	}
-	if doc, err = p.patch.Apply(doc); err != nil {
-		return nil, err
+	var obj resource.Object
+	var more []error
+	var invalid error
+	if d, ok := old.(*resource.Doc); ok {
+		if d, err = p.patch.ApplyDoc(d); err != nil {
+			return nil, err
+		}
+		obj, invalid = d, missingKind(d)
+	} else {
+		var content map[string]any
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(value, &content); err != nil {
+			return nil, err
+		}
+		if content, err = p.patch.Apply(content); err != nil {
+			return nil, err
+		}
+		obj, more, invalid = p.decode(content)
+	}
+	var unknown []string
+	if invalid == nil {
+		unknown, invalid = p.strategy.Normalize(obj)
+	}
+	if invalid != nil {
+		return nil, p.refuse(value, invalid)
 	}
 	findings := slices.Clone(p.patch.Strict())
-	obj, more, err := p.decode(doc)
-	if err != nil {
-		return nil, p.refuse(value, err)
+	for _, path := range unknown {
+		more = append(more, fmt.Errorf("unknown field %q", path))
 	}
 	if p.directive != metav1.FieldValidationIgnore {
 		findings = append(findings, more...)
@@ -258,75 +276,48 @@ func (p *patcher) patched(ctx context.Context, old resource.Object, rec *storage
 	return p.ownership.Update(ctx, old, obj, p.wr.Manager)
 }
 
-// document returns the object to be patched: as JSON, for error messages, and decoded.
-func (p *patcher) document(ctx context.Context, old resource.Object, rec *storage.Record) (value []byte, doc map[string]any, err error) {
+// encoded returns the object to be patched as JSON.
+func (p *patcher) encoded(ctx context.Context, old resource.Object, rec *storage.Record) ([]byte, error) {
 	if rec != nil {
-		value, err = p.h.registry.JSON(ctx, p.wr.Served, p.v, rec)
-	} else {
-		value, err = resource.EncodeObject(old)
+		return p.h.registry.JSON(ctx, p.wr.Served, p.v, rec)
 	}
-	if err != nil {
-		return nil, nil, err
-	}
-	if u, ok := old.(*unstructured.Unstructured); ok {
-		return value, u.Object, nil
-	}
-	return value, doc, kjson.UnmarshalCaseSensitivePreserveInts(value, &doc)
+	return resource.EncodeObject(old)
 }
 
-// decode turns a patched document into an object and returns its unknown and duplicate
-// fields.
+func missingKind(d *resource.Doc) error {
+	if d.GetKind() == "" {
+		return runtime.NewMissingKindErr("patched object")
+	}
+	return nil
+}
+
+// decode turns a patched document into an object of a Go type and returns its unknown and
+// duplicate fields.
 func (p *patcher) decode(doc map[string]any) (resource.Object, []error, error) {
-	var obj resource.Object
-	var findings []error
-	switch {
-	case p.strategic && p.v.Typed():
-		obj = p.v.New()
+	obj := p.v.New()
+	if p.strategic {
 		err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(doc, obj, true)
 		if strict, ok := runtime.AsStrictDecodingError(err); ok {
-			findings = strict.Errors()
-		} else if err != nil {
-			return nil, nil, err
+			return obj, strict.Errors(), nil
 		}
-	case p.v.Typed():
-		raw, err := json.Marshal(doc)
-		if err != nil {
-			return nil, nil, err
-		}
-		obj = p.v.New()
-		internal := false
-		if doc["kind"] != p.kind.Kind || doc["apiVersion"] != p.kind.GroupVersion().String() {
-			d := body.Decoder{Kind: p.kind, Version: p.v, Known: p.h.options.Known}
-			if internal, err = d.Patched(raw); err != nil {
-				return nil, nil, err
-			}
-		}
-		if internal {
-			findings = unknownFields(doc)
-		} else if findings, err = kjson.UnmarshalStrict(raw, obj); err != nil {
-			return nil, nil, err
-		}
-	default:
-		u := &unstructured.Unstructured{Object: doc}
-		if u.GetKind() == "" {
-			return nil, nil, runtime.NewMissingKindErr("patched object")
-		}
-		if metadata, ok := doc["metadata"].(map[string]any); ok {
-			doc["metadata"] = maps.Clone(metadata) // the server writes to it
-		}
-		if p.v.RawMembers {
-			wire.EncodeMembers(doc)
-		}
-		obj = u
+		return obj, nil, err
 	}
-	unknown, err := p.strategy.Normalize(obj)
+	raw, err := json.Marshal(doc)
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, path := range unknown {
-		findings = append(findings, fmt.Errorf("unknown field %q", path))
+	internal := false
+	if doc["kind"] != p.kind.Kind || doc["apiVersion"] != p.kind.GroupVersion().String() {
+		d := body.Decoder{Kind: p.kind, Version: p.v, Known: p.h.options.Known}
+		if internal, err = d.Patched(raw); err != nil {
+			return nil, nil, err
+		}
 	}
-	return obj, findings, nil
+	if internal {
+		return obj, unknownFields(doc), nil
+	}
+	findings, err := kjson.UnmarshalStrict(raw, obj)
+	return obj, findings, err
 }
 
 // unknownFields returns the strict decoding errors for a document that is decoded as

@@ -33,9 +33,6 @@ func Set(obj resource.Object, suffix func(length int) string) {
 // generated is taken.
 func Try(obj resource.Object, create func(obj resource.Object) (taken bool, err error)) error {
 	generated := Wanted(obj)
-	if generated {
-		resource.DecodeObject(obj)
-	}
 	for attempt := 1; ; attempt++ {
 		candidate := obj
 		if generated && attempt < MaxAttempts {

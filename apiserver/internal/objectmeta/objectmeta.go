@@ -16,10 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/steer-dev/steer/apiserver/internal/doc"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/resource"
 )
@@ -171,7 +171,7 @@ func plain(in *resource.Resource, obj, old resource.Object) bool {
 	if rule := in.NameRule; rule != nil {
 		name = func(text string) bool { return len(rule(text, false)) == 0 }
 	}
-	u, ok := obj.(*unstructured.Unstructured)
+	d, ok := obj.(*resource.Doc)
 	if !ok {
 		if in.NameRule != nil && obj.GetGenerateName() != "" {
 			return false // what a prefix has to be is another rule
@@ -182,17 +182,17 @@ func plain(in *resource.Resource, obj, old resource.Object) bool {
 		}
 		return wire.PlainTypedMetadata(obj, before, in.Namespaced, name)
 	}
-	metadata, ok := u.Object["metadata"].(map[string]any)
+	metadata, ok := doc.Metadata(d)
 	if !ok {
 		return false
 	}
 	var before map[string]any
 	if old != nil {
-		was, ok := old.(*unstructured.Unstructured)
+		was, ok := old.(*resource.Doc)
 		if !ok {
 			return false
 		}
-		if before, ok = was.Object["metadata"].(map[string]any); !ok {
+		if before, ok = doc.Metadata(was); !ok {
 			return false
 		}
 	}

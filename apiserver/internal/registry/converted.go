@@ -67,14 +67,9 @@ func (g *Registry) ConvertedAll(ctx context.Context, in *Served, v *resource.Ver
 	return out, nil
 }
 
-// convertRecords returns records as JSON in a version. Members are decoded only where the
-// schemas call for it.
+// convertRecords returns records as JSON in a version.
 func (in *Served) convertRecords(ctx context.Context, v *resource.Version, recs []*storage.Record) ([][]byte, error) {
-	unmarshal := wire.Unmarshal
-	if v.RawMembers {
-		unmarshal = wire.UnmarshalRaw
-	}
-	objects, err := in.objects(v, recs, unmarshal, func(batch []resource.Object) ([]resource.Object, error) {
+	objects, err := in.objects(v, recs, func(batch []resource.Object) ([]resource.Object, error) {
 		out, err := in.Convert(ctx, batch, v.Name)
 		if err == nil && len(out) != len(batch) {
 			err = apierrors.NewInternalError(fmt.Errorf("convert %s to %s: got %d objects for %d", in.Kind, v.Name, len(out), len(batch)))

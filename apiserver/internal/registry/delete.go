@@ -7,13 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/apiserver/resource"
@@ -58,7 +56,7 @@ func (d *deletion) attempt(ctx context.Context, current *storage.Record) (rec *s
 	if err := wr.CheckDeletion(obj, d.options); err != nil {
 		return nil, false, err
 	}
-	old := stateBeforeMark(obj)
+	old := obj.DeepCopyObject().(resource.Object)
 	m := d.mark(obj)
 	if m.pending {
 		return current, false, nil
@@ -145,20 +143,6 @@ func (d *deletion) effectiveOptions(m deletionOutcome) *metav1.DeleteOptions {
 	out := *d.options
 	out.GracePeriodSeconds = m.grace
 	return &out
-}
-
-// stateBeforeMark returns a copy of an object before it is marked. Marking changes
-// members of the metadata only, so an unstructured object is not copied in depth.
-func stateBeforeMark(obj resource.Object) resource.Object {
-	u, ok := obj.(*unstructured.Unstructured)
-	if !ok {
-		return obj.DeepCopyObject().(resource.Object)
-	}
-	content := maps.Clone(u.Object)
-	if metadata, ok := content["metadata"].(map[string]any); ok {
-		content["metadata"] = maps.Clone(metadata)
-	}
-	return &unstructured.Unstructured{Object: content}
 }
 
 // deletionOutcome is how a deletion changes an object.

@@ -9,7 +9,6 @@ import (
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/apiserver/internal/encodings"
@@ -35,7 +34,6 @@ func (g *Registry) encodeForStore(ctx context.Context, in *Served, v *resource.V
 		v.Canonicalize(obj)
 	}
 	if v.Name != in.Storage.Version {
-		resource.DecodeObject(obj)
 		obj.SetResourceVersion("") // the store gives it one once it is converted
 		if obj, err = in.toStorage(ctx, obj); err != nil {
 			return s, err
@@ -100,7 +98,6 @@ func (g *Registry) WithRevision(ctx context.Context, in *Served, v *resource.Ver
 func (wr *Write) dryRunRecord(ctx context.Context, obj resource.Object) (*storage.Record, error) {
 	in, v := wr.Served, wr.Version
 	if v.Name != in.Storage.Version && v.Prune != nil {
-		resource.DecodeObject(obj)
 		stored, err := in.toStorage(ctx, obj)
 		if err != nil {
 			return nil, err
@@ -149,8 +146,8 @@ func MarshalProto(obj resource.Object) ([]byte, error) {
 
 // encode is [resource.EncodeObject]; whole is the result of [wire.Encode].
 func encode(obj resource.Object) (value []byte, whole bool, err error) {
-	if u, ok := obj.(*unstructured.Unstructured); ok {
-		value, err = wire.Marshal(u.Object)
+	if d, ok := obj.(*resource.Doc); ok {
+		value, err = d.MarshalJSON()
 		return value, false, err
 	}
 	return wire.Encode(obj)

@@ -26,7 +26,6 @@ func (in *Served) kept(v *resource.Version) *resource.Version {
 
 // Kept returns an object of version v as a backend gets it. It may change obj.
 func (in *Served) Kept(ctx context.Context, v *resource.Version, obj resource.Object) (resource.Object, error) {
-	resource.DecodeObject(obj)
 	if in.kept(v) == v {
 		return obj, nil
 	}
@@ -40,8 +39,8 @@ func (in *Served) Kept(ctx context.Context, v *resource.Version, obj resource.Ob
 	return out, nil
 }
 
-// Shown returns objects of a backend in version v, as its rules expect them: unstructured
-// ones, unless the version has a Go type. It may change objects.
+// Shown returns objects of a backend in version v, as its rules expect them: as a
+// [resource.Doc], unless the version has a Go type. It may change objects.
 func (in *Served) Shown(ctx context.Context, v *resource.Version, objects []resource.Object) ([]resource.Object, error) {
 	out := make([]resource.Object, len(objects))
 	var foreign []resource.Object
@@ -86,20 +85,23 @@ func (g *Registry) ShownRecords(ctx context.Context, in *Served, v *resource.Ver
 }
 
 // inForm returns an object of a backend, which has it in the version own, with its kind and,
-// unless the version has a Go type, as an unstructured one. An unstructured object may say
-// that it is of another version.
+// unless the version has a Go type, as a [resource.Doc]. One without a Go type may say that
+// it is of another version.
 func (in *Served) inForm(own *resource.Version, obj resource.Object) (resource.Object, error) {
 	kind := in.GroupVersionKind(own.Name)
-	u, is := obj.(*unstructured.Unstructured)
-	switch {
-	case own.Typed():
+	if own.Typed() {
 		obj.GetObjectKind().SetGroupVersionKind(kind)
 		return obj, nil
-	case is:
-		if in.Version(u.GroupVersionKind().Version) == nil || u.GroupVersionKind().GroupKind() != (schema.GroupKind{Group: in.Group, Kind: in.Kind}) {
-			u.SetGroupVersionKind(kind)
+	}
+	d, is := obj.(*resource.Doc)
+	if u, other := obj.(*unstructured.Unstructured); other {
+		d, is = resource.NewDoc(u.Object), true
+	}
+	if is {
+		if in.Version(d.GroupVersionKind().Version) == nil || d.GroupVersionKind().GroupKind() != (schema.GroupKind{Group: in.Group, Kind: in.Kind}) {
+			d.SetGroupVersionKind(kind)
 		}
-		return u, nil
+		return d, nil
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
@@ -108,7 +110,7 @@ func (in *Served) inForm(own *resource.Version, obj resource.Object) (resource.O
 	if metadata, ok := content["metadata"].(map[string]any); ok && metadata["creationTimestamp"] == nil {
 		delete(metadata, "creationTimestamp")
 	}
-	u = &unstructured.Unstructured{Object: content}
-	u.SetGroupVersionKind(kind)
-	return u, nil
+	d = resource.NewDoc(content)
+	d.SetGroupVersionKind(kind)
+	return d, nil
 }

@@ -10,8 +10,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	kjson "sigs.k8s.io/json"
 
 	"github.com/steer-dev/steer/apiserver/internal/encodings"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
@@ -182,18 +180,17 @@ func (g *Registry) Object(ctx context.Context, in *Served, v *resource.Version, 
 // Objects decodes records into a version. All that were stored in the same other
 // version are converted in one call.
 func (g *Registry) Objects(ctx context.Context, in *Served, v *resource.Version, recs []*storage.Record) ([]resource.Object, error) {
-	return in.objects(v, recs, wire.Unmarshal, func(batch []resource.Object) ([]resource.Object, error) {
+	return in.objects(v, recs, func(batch []resource.Object) ([]resource.Object, error) {
 		return in.ConvertAll(ctx, batch, v.Name)
 	})
 }
 
-// objects is [Registry.Objects] with a decoder of plain JSON for unstructured objects, and
-// with what converts objects to v.
-func (in *Served) objects(v *resource.Version, recs []*storage.Record, unmarshal func([]byte) (map[string]any, bool), convert func([]resource.Object) ([]resource.Object, error)) ([]resource.Object, error) {
+// objects is [Registry.Objects] with what converts objects to v.
+func (in *Served) objects(v *resource.Version, recs []*storage.Record, convert func([]resource.Object) ([]resource.Object, error)) ([]resource.Object, error) {
 	out := make([]resource.Object, len(recs))
 	foreign := map[*resource.Version][]int{}
 	for i, rec := range recs {
-		obj, stored, err := in.decodeStored(rec, unmarshal)
+		obj, stored, err := in.decodeStored(rec)
 		if err != nil {
 			return nil, err
 		}
@@ -249,9 +246,8 @@ func inVersion(v *resource.Version, batch []resource.Object, convert func([]reso
 	return converted, nil
 }
 
-// decodeStored decodes a record and returns the version in which it was stored. unmarshal
-// decodes plain JSON of unstructured objects.
-func (in *Served) decodeStored(rec *storage.Record, unmarshal func([]byte) (map[string]any, bool)) (resource.Object, *resource.Version, error) {
+// decodeStored decodes a record and returns the version in which it was stored.
+func (in *Served) decodeStored(rec *storage.Record) (resource.Object, *resource.Version, error) {
 	apiVersion := wire.String(rec.Value, "apiVersion")
 	if a := in.Storage.Alias; a != nil && a.Kind.GroupVersion().String() == apiVersion {
 		kept := a.New()
@@ -267,7 +263,7 @@ func (in *Served) decodeStored(rec *storage.Record, unmarshal func([]byte) (map[
 		if in.APIVersion(v) != apiVersion {
 			continue
 		}
-		obj, err := decodeBy(unmarshal, v, rec.Value)
+		obj, err := decode(v, rec.Value)
 		if err != nil {
 			return nil, nil, apierrors.NewInternalError(fmt.Errorf("decode %s: %w", rec.Key, err))
 		}
@@ -278,20 +274,8 @@ func (in *Served) decodeStored(rec *storage.Record, unmarshal func([]byte) (map[
 
 // decode decodes JSON that this server wrote in a version.
 func decode(v *resource.Version, value []byte) (resource.Object, error) {
-	return decodeBy(wire.Unmarshal, v, value)
-}
-
-// decodeBy is decode with a decoder of plain JSON for unstructured objects.
-func decodeBy(unmarshal func([]byte) (map[string]any, bool), v *resource.Version, value []byte) (resource.Object, error) {
 	if v.New == nil {
-		content, plain := unmarshal(value)
-		if plain {
-			return &unstructured.Unstructured{Object: content}, nil
-		}
-		if err := kjson.UnmarshalCaseSensitivePreserveInts(value, &content); err != nil {
-			return nil, err
-		}
-		return &unstructured.Unstructured{Object: content}, nil
+		return resource.ParseDoc(value)
 	}
 	obj := v.New()
 	return obj, wire.Decode(value, obj)

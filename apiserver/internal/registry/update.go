@@ -16,7 +16,6 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/apply"
 	"github.com/steer-dev/steer/apiserver/internal/objectmeta"
-	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
@@ -87,7 +86,7 @@ func (wr *Write) upsert(ctx context.Context, change func(context.Context, resour
 // replaceAt is one attempt to replace one version of an object.
 func (wr *Write) replaceAt(ctx context.Context, current *storage.Record, change func(context.Context, resource.Object, *storage.Record) (resource.Object, error)) (*storage.Record, error) {
 	in := wr.Served
-	old, err := wr.current(ctx, current)
+	old, err := wr.g.Object(ctx, in, wr.Version, current)
 	if err != nil {
 		return nil, err
 	}
@@ -135,15 +134,6 @@ func (wr *Write) CompleteUpdate(ctx context.Context, obj, old resource.Object) e
 		apply.KeepTimes(old, obj)
 	}
 	return wr.Validate(ctx, obj, old)
-}
-
-// current decodes the record that is to be replaced, with raw members if the version
-// allows them.
-func (wr *Write) current(ctx context.Context, rec *storage.Record) (resource.Object, error) {
-	if wr.Version.RawMembers && (wr.sub == nil || wr.sub.Strategy != nil) && wr.Served.AsStored(rec, wr.Version) {
-		return decodeBy(wire.UnmarshalRaw, wr.Version, rec.Value)
-	}
-	return wr.g.Object(ctx, wr.Served, wr.Version, rec)
 }
 
 // checkRevision checks that an update has the uid and the resourceVersion of the

@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/apiserver/apply"
-	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/notes"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
@@ -101,8 +100,6 @@ func (wr *Write) Admit(ctx context.Context, obj, old resource.Object) (resource.
 	mutates := resource.Mutates(wr.admission, a)
 	var before []metav1.ManagedFieldsEntry
 	if mutates {
-		resource.DecodeObject(obj)
-		resource.DecodeObject(old)
 		if old != nil { // a patched object shares memory with it
 			obj = obj.DeepCopyObject().(resource.Object)
 			a.Object = obj
@@ -117,7 +114,6 @@ func (wr *Write) Admit(ctx context.Context, obj, old resource.Object) (resource.
 	case a.Object == obj:
 		return obj, nil // it is normalized already
 	default: // another object is in its place, and it is as it was
-		resource.DecodeObject(obj)
 		before = obj.GetManagedFields()
 	}
 	obj = a.Object
@@ -212,7 +208,6 @@ func (wr *Write) committed(ctx context.Context, c resource.Change, rec *storage.
 		return nil
 	}
 	c.Request, c.Revision = wr.Request, rec.Modified
-	resource.DecodeObject(c.Old)
 	if c.Object != nil && !c.Deleted {
 		c.Object.SetResourceVersion(strconv.FormatInt(int64(rec.Modified), 10))
 	}
@@ -230,7 +225,6 @@ var ErrRedefined = errors.New("registry: the definition of the resource has chan
 func (wr *Write) put(ctx context.Context, key storage.Key, current *storage.Record, obj resource.Object) (rec *storage.Record, shown resource.Object, err error) {
 	in := wr.Served
 	if in.Committed != nil {
-		resource.DecodeObject(obj)
 		shown = obj.DeepCopyObject().(resource.Object)
 	}
 	w := storage.Write{Key: key, Expect: storage.Absent}
@@ -269,7 +263,7 @@ func (wr *Write) put(ctx context.Context, key storage.Key, current *storage.Reco
 // withoutManagedFields encodes a too large object again, without its managedFields, which are
 // worth less than the write: kube-apiserver does the same.
 func (g *Registry) withoutManagedFields(ctx context.Context, in *Served, s encodedObject) (encodedObject, error) {
-	obj, v, err := in.decodeStored(&storage.Record{Value: s.value}, wire.Unmarshal)
+	obj, v, err := in.decodeStored(&storage.Record{Value: s.value})
 	if err != nil {
 		return s, err
 	}

@@ -32,7 +32,10 @@ func Admin() *auth.User {
 // status are kept, other fields are unknown; spec.size defaults to 1 and is at most 10.
 type WidgetRules struct{ Status bool }
 
-func content(obj resource.Object) map[string]any { return obj.(*unstructured.Unstructured).Object }
+// content returns a copy.
+func content(obj resource.Object) map[string]any { return obj.(*resource.Doc).Content() }
+
+func setContent(obj resource.Object, content map[string]any) { obj.(*resource.Doc).SetContent(content) }
 
 // Normalize implements [resource.Strategy].
 func (WidgetRules) Normalize(obj resource.Object) (unknown []string, err error) {
@@ -47,36 +50,28 @@ func (WidgetRules) Normalize(obj resource.Object) (unknown []string, err error) 
 	if spec, ok := c["spec"].(map[string]any); ok && spec["size"] == nil {
 		spec["size"] = int64(1)
 	}
+	setContent(obj, c)
 	return unknown, nil
 }
 
 // Prepare implements [resource.Strategy].
 func (r WidgetRules) Prepare(_ context.Context, obj, old resource.Object) {
-	c := content(obj)
+	d := obj.(*resource.Doc)
 	if old == nil {
-		delete(c, "status")
+		d.SetContent(nil, "status")
 		obj.SetGeneration(1)
 		return
 	}
 	was := content(old)
 	if r.Status {
-		meta := obj.GetManagedFields()
-		status := c["status"]
-		for k := range c {
-			delete(c, k)
-		}
-		for k, v := range (old.DeepCopyObject().(*unstructured.Unstructured)).Object {
-			c[k] = v
-		}
-		c["status"] = status
+		meta, status := obj.GetManagedFields(), d.Content("status")
+		d.SetContent(was)
+		d.SetContent(status, "status")
 		obj.SetManagedFields(meta)
 		return
 	}
-	delete(c, "status")
-	if status, ok := was["status"]; ok {
-		c["status"] = status
-	}
-	if !equalJSON(c["spec"], was["spec"]) {
+	d.SetContent(was, "status")
+	if !equalJSON(content(obj)["spec"], was["spec"]) {
 		obj.SetGeneration(old.GetGeneration() + 1)
 	}
 }
@@ -112,7 +107,10 @@ func (WidgetScale) Replicas(obj resource.Object) (spec, status int32, selector s
 
 // SetReplicas implements [resource.Scaler].
 func (WidgetScale) SetReplicas(obj resource.Object, replicas int32) error {
-	return unstructured.SetNestedField(content(obj), int64(replicas), "spec", "size")
+	c := content(obj)
+	err := unstructured.SetNestedField(c, int64(replicas), "spec", "size")
+	setContent(obj, c)
+	return err
 }
 
 // WidgetVersion returns a version of widgets.

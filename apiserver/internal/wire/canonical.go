@@ -13,29 +13,9 @@ import (
 	"unsafe"
 )
 
-// UnmarshalRaw is [Unmarshal], but leaves the members of the object raw.
-//
-//steer:fast raw
-func UnmarshalRaw(value []byte) (object map[string]any, ok bool) {
-	d := decoding{value: value, keepRaw: true}
-	return d.whole()
-}
-
-// rawMember consumes a member of the object as a raw value, or decoded if it has no
-// canonical encoding.
-func (d *decoding) rawMember(depth int) (any, bool) {
-	f := canonicalizer{in: d.value, at: d.at, from: d.at}
-	if !f.value(depth) {
-		return d.element(depth)
-	}
-	value := f.rawFrom(d.at)
-	d.at = f.at
-	return value, true
-}
-
 // Canonicalize returns the canonical encoding of a JSON text, which must have no white
 // space around it and must not be changed any more.
-func Canonicalize(text []byte) (value RawValue, ok bool) {
+func Canonicalize(text []byte) (value Text, ok bool) {
 	f := canonicalizer{in: text}
 	if !f.value(0) || f.at != len(text) {
 		return "", false
@@ -61,13 +41,13 @@ type member struct {
 }
 
 // rawFrom returns the value that was consumed from begin on.
-func (f *canonicalizer) rawFrom(begin int) RawValue {
+func (f *canonicalizer) rawFrom(begin int) Text {
 	canonical := f.in[begin:f.at]
 	if f.out != nil {
 		f.flush(f.at)
 		canonical = f.out
 	}
-	return RawValue(unsafe.String(unsafe.SliceData(canonical), len(canonical)))
+	return Text(unsafe.String(unsafe.SliceData(canonical), len(canonical)))
 }
 
 // flush writes the text up to end.

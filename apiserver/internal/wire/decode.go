@@ -27,14 +27,57 @@ func Unmarshal(value []byte) (object map[string]any, ok bool) {
 	return d.whole()
 }
 
+// Members reads a JSON object: do is called for each of its members, in their order and
+// repetitions included, and has to consume it with a method of at. Like [Unmarshal] it
+// supports plain JSON only, and what is read shares the memory of value. false: the text is
+// not such an object, or do has returned false.
+//
+//steer:fast decode
+func Members(value []byte, do func(name string, at Position) bool) bool {
+	d := decoding{value: value}
+	if d.space(); d.at == len(value) || value[d.at] != '{' {
+		return false
+	}
+	if !d.members(func(name string) bool { return do(name, Position{&d, 1}) }) {
+		return false
+	}
+	d.space()
+	return d.at == len(value)
+}
+
+// Position is a value in a text that [Members] reads. One of its methods consumes it.
+type Position struct {
+	d     *decoding
+	depth int
+}
+
+// IsObject reports whether the value is an object. It does not consume it.
+func (p Position) IsObject() bool { return p.d.at < len(p.d.value) && p.d.value[p.d.at] == '{' }
+
+// Members is [Members] for the value, which is an object.
+func (p Position) Members(do func(name string, at Position) bool) bool {
+	return p.d.members(func(name string) bool { return do(name, Position{p.d, p.depth + 1}) })
+}
+
+// Value decodes the value; ok is false if it is malformed.
+func (p Position) Value() (value any, ok bool) { return p.d.element(p.depth) }
+
+// Text returns the canonical text of the value; without one it consumes nothing.
+func (p Position) Text() (text Text, ok bool) {
+	f := canonicalizer{in: p.d.value, at: p.d.at, from: p.d.at}
+	if !f.value(p.depth) {
+		return "", false
+	}
+	text = f.rawFrom(p.d.at)
+	p.d.at = f.at
+	return text, true
+}
+
 // decoding is a position in a text, with the elements of the lists that are open there.
 type decoding struct {
 	value []byte
 	at    int
 	open  []any
-	// keepRaw leaves the members of the object raw; inMetadata is set while the
-	// position is below its metadata.
-	keepRaw, inMetadata bool
 }
 
 // whole decodes the text, which must be one object.
@@ -105,40 +148,40 @@ func (d *decoding) word(word string) bool {
 }
 
 func (d *decoding) object(depth int) (any, bool) {
-	d.at++
 	out := map[string]any{}
+	fields := 0
+	ok := d.members(func(name string) bool {
+		member, ok := d.element(depth + 1)
+		out[name] = member
+		fields++
+		return ok && len(out) == fields // no member is a duplicate
+	})
+	return out, ok
+}
+
+// members consumes an object; do consumes the value of each member.
+func (d *decoding) members(do func(name string) bool) bool {
+	d.at++
 	if d.next('}') {
-		return out, true
+		return true
 	}
-	for fields := 1; ; fields++ {
+	for {
 		if d.space(); d.at == len(d.value) || d.value[d.at] != '"' {
-			return nil, false
+			return false
 		}
 		name, ok := d.text()
 		if !ok || !d.next(':') {
-			return nil, false
+			return false
 		}
 		d.space()
-		var member any
-		if depth == 0 {
-			d.inMetadata = name == "metadata"
-		}
-		if d.keepRaw && (depth == 0 && !alwaysDecoded(name) || depth == 1 && d.inMetadata && name == "managedFields") {
-			member, ok = d.rawMember(depth + 1)
-		} else {
-			member, ok = d.element(depth + 1)
-		}
-		if !ok {
-			return nil, false
-		}
-		if out[name] = member; len(out) != fields {
-			return nil, false // a duplicate member
+		if !do(name) {
+			return false
 		}
 		if d.next('}') {
-			return out, true
+			return true
 		}
 		if !d.next(',') {
-			return nil, false
+			return false
 		}
 	}
 }

@@ -3,22 +3,21 @@
 
 package wire
 
-// Differences copies two maps without the members that are equal in both. The copies
-// have no raw members.
+// Differences copies two maps without the members that are equal in both.
 func Differences(a, b map[string]any) (map[string]any, map[string]any) {
 	outA, outB := map[string]any{}, map[string]any{}
 	for key, valueB := range b {
 		valueA, both := a[key]
 		switch {
 		case !both:
-			outB[key] = DecodeValue(valueB)
+			outB[key] = valueB
 		case !Equal(valueA, valueB):
 			outA[key], outB[key] = differing(valueA, valueB)
 		}
 	}
 	for key, valueA := range a {
 		if _, both := b[key]; !both {
-			outA[key] = DecodeValue(valueA)
+			outA[key] = valueA
 		}
 	}
 	return outA, outB
@@ -27,12 +26,6 @@ func Differences(a, b map[string]any) (map[string]any, map[string]any) {
 // differing removes the equal parts of two values that are known to differ. Lists stay
 // whole: the library matches their elements.
 func differing(a, b any) (any, any) {
-	if x, ok := a.(RawValue); ok && x.IsObject() {
-		if y, ok := b.(RawValue); ok && y.IsObject() {
-			return pair(rawDifferences(x, y))
-		}
-	}
-	a, b = DecodeValue(a), DecodeValue(b)
 	if a, ok := a.(map[string]any); ok {
 		if b, ok := b.(map[string]any); ok {
 			return pair(Differences(a, b))
@@ -41,17 +34,21 @@ func differing(a, b any) (any, any) {
 	return a, b
 }
 
-// rawDifferences is [Differences] for raw objects.
-func rawDifferences(a, b RawValue) (map[string]any, map[string]any) {
+// TextDifferences is [Differences] for objects as text.
+func TextDifferences(a, b Text) (map[string]any, map[string]any) {
 	outA, outB := map[string]any{}, map[string]any{}
-	EachMember(a, b, func(name string, x, y RawValue) bool {
+	EachMember(a, b, func(name string, x, y Text) bool {
 		switch {
-		case y == "":
-			outA[name] = x.Decode()
-		case x == "":
-			outB[name] = y.Decode()
-		case x != y:
-			outA[name], outB[name] = differing(x, y)
+		case x == y:
+		case x.IsObject() && y.IsObject():
+			outA[name], outB[name] = pair(TextDifferences(x, y))
+		default:
+			if x != "" {
+				outA[name] = x.Decode()
+			}
+			if y != "" {
+				outB[name] = y.Decode()
+			}
 		}
 		return true
 	})
@@ -62,10 +59,10 @@ func pair(a, b map[string]any) (any, any) { return a, b }
 
 // EachMember calls do with the members of two raw objects, in order, until it returns
 // false. Objects and members that are absent are "".
-func EachMember(a, b RawValue, do func(name string, a, b RawValue) bool) bool {
+func EachMember(a, b Text, do func(name string, a, b Text) bool) bool {
 	left, right := membersOf(a), membersOf(b)
 	for left.here || right.here {
-		var x, y RawValue
+		var x, y Text
 		name := left.name
 		if !left.here || right.here && right.name < name {
 			name = right.name
@@ -91,13 +88,13 @@ func EachMember(a, b RawValue, do func(name string, a, b RawValue) bool) bool {
 
 // members iterates over the members of a raw object.
 type members struct {
-	reader RawReader
+	reader Reader
 	here   bool
 	name   string
-	value  RawValue
+	value  Text
 }
 
-func membersOf(object RawValue) members {
+func membersOf(object Text) members {
 	m := members{reader: object.Reader()}
 	if object != "" {
 		m.next()
@@ -113,7 +110,7 @@ func (m *members) next() {
 
 // DecodeValue decodes a value if it is raw, and returns it unchanged otherwise.
 func DecodeValue(value any) any {
-	if raw, ok := value.(RawValue); ok {
+	if raw, ok := value.(Text); ok {
 		return raw.Decode()
 	}
 	return value

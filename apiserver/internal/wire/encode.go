@@ -18,12 +18,15 @@ import (
 func Marshal(value map[string]any) ([]byte, error) {
 	size := 1024
 	for _, member := range value {
-		if text, ok := member.(RawValue); ok {
+		if text, ok := member.(Text); ok {
 			size += len(text)
 		}
 	}
 	return appendValue(make([]byte, 0, size), value)
 }
+
+// AppendValue appends the encoding of a decoded JSON value.
+func AppendValue(out []byte, value any) ([]byte, error) { return appendValue(out, value) }
 
 func appendValue(out []byte, value any) ([]byte, error) {
 	switch v := value.(type) {
@@ -35,7 +38,7 @@ func appendValue(out []byte, value any) ([]byte, error) {
 		return appendString(out, v)
 	case int64:
 		return strconv.AppendInt(out, v, 10), nil
-	case RawValue:
+	case Text:
 		return append(out, v...), nil
 	case map[string]any:
 		return appendMap(out, v)

@@ -8,12 +8,12 @@ import "reflect"
 // Equal compares JSON values. Subtrees that share memory are not walked. A raw value
 // equals its decoded form.
 func Equal(a, b any) bool {
-	if x, isRaw := a.(RawValue); isRaw {
-		if y, both := b.(RawValue); both {
+	if x, isRaw := a.(Text); isRaw {
+		if y, both := b.(Text); both {
 			return x == y
 		}
 		a = x.Decode()
-	} else if y, isRaw := b.(RawValue); isRaw {
+	} else if y, isRaw := b.(Text); isRaw {
 		b = y.Decode()
 	}
 	switch a := a.(type) {

@@ -30,8 +30,6 @@ func PlainMetadata(metadata, before map[string]any, namespaced bool, name func(s
 		switch field {
 		case "name", "namespace", "uid", "resourceVersion", "creationTimestamp":
 			_, ok = value.(string)
-		case "managedFields":
-			ok = true
 		case "generation":
 			n, isInt := value.(int64)
 			was, _ := before["generation"].(int64)

@@ -107,25 +107,6 @@ type Form struct {
 // [Invocation]. A failed conversion is a 500. The result must not be changed; an object
 // that takes the place of the current one is set with [Request.Replace].
 func (q *Request) As(ctx context.Context, kind schema.GroupVersionKind) (*Form, error) {
-	form, err := q.RawAs(ctx, kind)
-	if err != nil {
-		return nil, err
-	}
-	decode(form.Object)
-	decode(form.OldObject)
-	return form, nil
-}
-
-// decode decodes the raw members of an object, in place.
-func decode(obj runtime.Object) {
-	if o, ok := obj.(resource.Object); ok {
-		resource.DecodeObject(o)
-	}
-}
-
-// RawAs is [Request.As] for a caller that only encodes the objects: their members may be
-// raw.
-func (q *Request) RawAs(ctx context.Context, kind schema.GroupVersionKind) (*Form, error) {
 	if form := q.forms[kind]; form != nil {
 		return form, nil
 	}
@@ -159,7 +140,6 @@ func (q *Request) convert(ctx context.Context, obj resource.Object, kind schema.
 	if kind == q.Kind && obj.GetObjectKind().GroupVersionKind() == kind {
 		return obj, nil
 	}
-	resource.DecodeObject(obj)
 	if kind == q.Kind {
 		obj = obj.DeepCopyObject().(resource.Object)
 		obj.GetObjectKind().SetGroupVersionKind(kind)

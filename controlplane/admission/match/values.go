@@ -7,12 +7,12 @@ import (
 	"context"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	admissioncel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/cel/library"
 
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/internal/expression"
 )
 
@@ -77,10 +77,10 @@ func requestValue(form *Form, gvr schema.GroupVersionResource) func() any {
 	}
 }
 
-// Content returns an object in the form of JSON. That of an unstructured object is shared.
+// Content returns an object in the form of JSON.
 func Content(obj runtime.Object) (map[string]any, error) {
-	if u, ok := obj.(*unstructured.Unstructured); ok {
-		return u.Object, nil
+	if d, ok := obj.(*resource.Doc); ok {
+		return d.Content(), nil
 	}
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 }

@@ -38,6 +38,9 @@ func merge(types managedfields.TypeConverter, before runtime.Object, configurati
 	if atomic := atomics(nil, applied.Schema(), applied.TypeRef(), applied.AsValue()); len(atomic) > 0 {
 		return nil, fmt.Errorf("invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: %v", strings.Join(atomic, ", "))
 	}
+	if d, custom := before.(*resource.Doc); custom {
+		before = &unstructured.Unstructured{Object: d.Content()}
+	}
 	live, err := types.ObjectToTyped(before, typed.AllowDuplicates)
 	if err != nil {
 		return nil, fmt.Errorf("failed to convert original object to typed object: %w", err)
@@ -103,7 +106,7 @@ func (c *converters) of(q *match.Request, form *match.Form) managedfields.TypeCo
 	if known, ok := c.bodies.Load(kind); ok {
 		return known.(managedfields.TypeConverter)
 	}
-	if _, custom := form.Object.(*unstructured.Unstructured); custom {
+	if _, custom := form.Object.(*resource.Doc); custom {
 		return managedfields.NewDeducedTypeConverter()
 	}
 	t := reflect.TypeOf(form.Object).Elem()

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -308,7 +307,7 @@ func (s *rounds) require() {
 
 // changedSince reports whether the object has changed since the first round.
 func (s *rounds) changedSince(obj resource.Object) bool {
-	return len(s.invoked) > 0 && !equality.Semantic.DeepEqual(s.last, obj)
+	return len(s.invoked) > 0 && !resource.Equal(s.last, obj)
 }
 
 // keep remembers the object after the first round if a change would matter.

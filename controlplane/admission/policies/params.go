@@ -233,7 +233,6 @@ func (p *parameters) decode(ctx context.Context, r *resource.Resource, kind sche
 		return nil, err
 	}
 	obj := objects[0]
-	resource.DecodeObject(obj)
 	value, err := match.Content(obj)
 	if err != nil {
 		return nil, err

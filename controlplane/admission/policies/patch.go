@@ -23,6 +23,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/steer-dev/steer/apiserver/patch"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/admission/match"
 )
 
@@ -125,9 +126,8 @@ func likewise(content map[string]any, like runtime.Object) (runtime.Object, erro
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := like.(*unstructured.Unstructured); ok {
-		out := &unstructured.Unstructured{}
-		return out, kjson.UnmarshalCaseSensitivePreserveInts(encoded, &out.Object)
+	if _, ok := like.(*resource.Doc); ok {
+		return resource.ParseDoc(encoded)
 	}
 	out := reflect.New(reflect.TypeOf(like).Elem()).Interface().(runtime.Object)
 	strict, err := kjson.UnmarshalStrict(encoded, out)

@@ -7,7 +7,6 @@ import (
 	"context"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/apiserver/resource"
@@ -135,14 +134,12 @@ func (s *rounds) changedSince(obj resource.Object) bool {
 	if len(s.before) == 0 {
 		return false
 	}
-	resource.DecodeObject(obj)
-	return !equality.Semantic.DeepEqual(s.last, obj)
+	return !resource.Equal(s.last, obj)
 }
 
 // keep remembers the object after the first round if a change would matter.
 func (s *rounds) keep(r *resource.AdmissionRequest) {
 	if len(s.before) > 0 && !r.Round.Second() && r.Object != nil {
-		resource.DecodeObject(r.Object)
 		s.last = r.Object.DeepCopyObject().(resource.Object)
 	}
 }

@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/steer-dev/steer/apiserver/resource"
 )
@@ -253,9 +252,9 @@ func TestMutatingWebhooksPatchesThatFailRefuse(t *testing.T) {
 		},
 		"another version of a custom resource": {
 			write: func(c *cluster) *resource.AdmissionRequest {
-				return c.write(t, "configmaps", resource.Create, &unstructured.Unstructured{Object: map[string]any{
+				return c.write(t, "configmaps", resource.Create, resource.NewDoc(map[string]any{
 					"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "x"},
-				}}, nil)
+				}), nil)
 			},
 			patch: `[{"op": "replace", "path": "/apiVersion", "value": "v2"}]`,
 			want:  `no status: /v2, Kind=ConfigMap is unstructured and is not suitable for converting to "v1"`,

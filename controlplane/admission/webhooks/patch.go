@@ -15,7 +15,6 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	kjson "sigs.k8s.io/json"
@@ -68,13 +67,13 @@ func (m *mutation) patch(ctx context.Context, h *hook, as match.Invocation, r *a
 	case got != as.Kind && !custom(obj): // the kind of custom resources is validated
 		return false, apierrors.NewInternalError(fmt.Errorf("no kind %q is registered for version %q in scheme %q", got.Kind, got.GroupVersion(), webhookclient.SchemeName))
 	}
-	changed = !equality.Semantic.DeepEqual(form.Object, obj)
+	changed = !resource.Equal(before, obj)
 	m.form = nil
 	return changed, m.q.Replace(ctx, obj, as.Kind)
 }
 
 func custom(obj resource.Object) bool {
-	_, ok := obj.(*unstructured.Unstructured)
+	_, ok := obj.(*resource.Doc)
 	return ok
 }
 
@@ -110,7 +109,7 @@ func apply(operations, object []byte) (map[string]any, error) {
 // decodePatched returns a patched object of the same Go type as the one before.
 func decodePatched(before resource.Object, content map[string]any) (resource.Object, error) {
 	if custom(before) {
-		return &unstructured.Unstructured{Object: content}, nil
+		return resource.NewDoc(content), nil
 	}
 	obj := reflect.New(reflect.TypeOf(before).Elem()).Interface().(resource.Object)
 	return obj, decodeInto(content, obj)

@@ -112,7 +112,7 @@ func matches(ctx context.Context, q *match.Request, h *hook) (match.Invocation, 
 
 // encoded returns the objects of a request in a kind.
 func encoded(ctx context.Context, q *match.Request, kind schema.GroupVersionKind) (*form, error) {
-	form, err := q.RawAs(ctx, kind)
+	form, err := q.As(ctx, kind)
 	if err != nil {
 		return nil, err
 	}

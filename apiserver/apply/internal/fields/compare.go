@@ -44,7 +44,7 @@ func typeOf(value any) jsonType {
 		}
 	case string, bool, int64:
 		return scalarForm
-	case wire.RawValue:
+	case wire.Text:
 		return typeOfRaw(v)
 	}
 	return otherType

@@ -13,7 +13,7 @@ import (
 )
 
 // typeOfRaw is typeOf for raw values.
-func typeOfRaw(value wire.RawValue) jsonType {
+func typeOfRaw(value wire.Text) jsonType {
 	switch value[0] {
 	case 'n':
 		return null
@@ -30,11 +30,11 @@ func typeOfRaw(value wire.RawValue) jsonType {
 	return scalarForm
 }
 
-func isFraction(number wire.RawValue) bool { return strings.ContainsAny(string(number), ".e") }
+func isFraction(number wire.Text) bool { return strings.ContainsAny(string(number), ".e") }
 
 // rawPair returns two values if all of them that exist are raw; one that does not exist, or is
 // null, is "".
-func rawPair(where side, a, b any) (x, y wire.RawValue, ok bool) {
+func rawPair(where side, a, b any) (x, y wire.Text, ok bool) {
 	x, isX := valueOf(a)
 	y, isY := valueOf(b)
 	switch where {
@@ -48,8 +48,8 @@ func rawPair(where side, a, b any) (x, y wire.RawValue, ok bool) {
 }
 
 // valueOf returns a value if it is raw: "" for null.
-func valueOf(v any) (value wire.RawValue, raw bool) {
-	value, raw = v.(wire.RawValue)
+func valueOf(v any) (value wire.Text, raw bool) {
+	value, raw = v.(wire.Text)
 	if raw && typeOfRaw(value) == null {
 		return "", true
 	}
@@ -57,7 +57,7 @@ func valueOf(v any) (value wire.RawValue, raw bool) {
 }
 
 // holdsRaw is [Type.Holds] for raw values.
-func (n *Type) holdsRaw(value wire.RawValue) bool {
+func (n *Type) holdsRaw(value wire.Text) bool {
 	want := schema.Numeric
 	switch value[0] {
 	case '"':
@@ -75,13 +75,13 @@ func (n *Type) holdsRaw(value wire.RawValue) bool {
 }
 
 // fitsRaw is fits for raw values.
-func (n *Type) fitsRaw(value wire.RawValue) bool {
+func (n *Type) fitsRaw(value wire.Text) bool {
 	r := value.Reader()
 	return n.takes(&r)
 }
 
 // takes is fitsRaw for the current value of a reader, which it consumes.
-func (n *Type) takes(r *wire.RawReader) bool {
+func (n *Type) takes(r *wire.Reader) bool {
 	if n == nil {
 		return false
 	}
@@ -111,7 +111,7 @@ func (n *Type) takes(r *wire.RawReader) bool {
 }
 
 // compareRawObjects is compareObjects for raw values, "" if absent.
-func (t *Tree) compareRawObjects(n *Type, at int32, where side, a, b wire.RawValue) bool {
+func (t *Tree) compareRawObjects(n *Type, at int32, where side, a, b wire.Text) bool {
 	if n.wholeObject {
 		return (a == "" || n.fitsRaw(a)) && (b == "" || n.fitsRaw(b)) && t.leaf(at, where, a, b)
 	}
@@ -119,7 +119,7 @@ func (t *Tree) compareRawObjects(n *Type, at int32, where side, a, b wire.RawVal
 		return t.leaf(at, where, a, b)
 	}
 	last := int32(0)
-	ok := wire.EachMember(a, b, func(name string, valueA, valueB wire.RawValue) bool {
+	ok := wire.EachMember(a, b, func(name string, valueA, valueB wire.Text) bool {
 		if valueA == valueB {
 			return true
 		}

@@ -22,7 +22,7 @@ func Drop(n *Type, object map[string]any, last, managed *Tree) (map[string]any, 
 	inLast, inManaged := last.children(0), managed.children(0)
 	out := make(map[string]any, len(object))
 	for name, value := range object {
-		text, ok := value.(wire.RawValue)
+		text, ok := value.(wire.Text)
 		label := "f:" + name
 		if !ok {
 			return nil, false
@@ -46,7 +46,7 @@ func Drop(n *Type, object map[string]any, last, managed *Tree) (map[string]any, 
 		if !ok {
 			return nil, false
 		}
-		out[name] = wire.RawValue(rest)
+		out[name] = wire.Text(rest)
 	}
 	return out, true
 }
@@ -78,7 +78,7 @@ func (d *dropping) enter(in place, n *Type, last, managed int32, named bool) (at
 }
 
 // value appends a value without what is dropped below it.
-func (d *dropping) value(out []byte, n *Type, value wire.RawValue, at place) ([]byte, bool) {
+func (d *dropping) value(out []byte, n *Type, value wire.Text, at place) ([]byte, bool) {
 	if at.last == 0 || d.last.branches[at.last].child == 0 {
 		return append(out, value...), true
 	}
@@ -91,7 +91,7 @@ func (d *dropping) value(out []byte, n *Type, value wire.RawValue, at place) ([]
 	return append(out, value...), true
 }
 
-func (d *dropping) object(out []byte, n *Type, object wire.RawValue, in place) ([]byte, bool) {
+func (d *dropping) object(out []byte, n *Type, object wire.Text, in place) ([]byte, bool) {
 	inLast, inManaged := d.last.children(in.last), d.managed.childrenOf(in.managed)
 	out = append(out, '{')
 	begin := len(out)
@@ -117,7 +117,7 @@ func (d *dropping) object(out []byte, n *Type, object wire.RawValue, in place) (
 	return append(out, '}'), true
 }
 
-func (d *dropping) list(out []byte, n *Type, list wire.RawValue, in place) ([]byte, bool) {
+func (d *dropping) list(out []byte, n *Type, list wire.Text, in place) ([]byte, bool) {
 	elements, ok := n.elements(list)
 	if !ok {
 		return out, false

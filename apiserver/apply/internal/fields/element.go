@@ -22,7 +22,7 @@ func isEmpty(list any) bool {
 	switch v := list.(type) {
 	case []any:
 		return len(v) == 0
-	case wire.RawValue:
+	case wire.Text:
 		return v == "[]" || v == "null"
 	}
 	return true
@@ -48,7 +48,7 @@ func (n *Type) elements(list any) ([]element, bool) {
 				return nil, false
 			}
 		}
-	case wire.RawValue:
+	case wire.Text:
 		if list[0] != '[' {
 			break
 		}
@@ -111,7 +111,7 @@ func (n *Type) labelOf(value any) (string, bool) {
 
 // member returns a member of an object.
 func member(object any, name string) (value any, has bool) {
-	raw, isRaw := object.(wire.RawValue)
+	raw, isRaw := object.(wire.Text)
 	if !isRaw {
 		value, has = object.(map[string]any)[name]
 		return value, has
@@ -133,7 +133,7 @@ func appendScalar(out []byte, value any) ([]byte, bool) {
 		return append(append(append(out, quote...), v...), quote...), typed.PlainText(v)
 	case int64:
 		return strconv.AppendInt(out, v, 10), true
-	case wire.RawValue:
+	case wire.Text:
 		if last := len(v) - 1; v[0] == '"' {
 			return append(append(append(out, quote...), v[1:last]...), quote...), typed.PlainText(string(v[1:last]))
 		}

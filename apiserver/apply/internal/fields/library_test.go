@@ -403,7 +403,7 @@ func TestConfigurationsThatAreNotCertainAreLeftToTheLibrary(t *testing.T) {
 	for _, text := range []string{
 		`{"size": "1"}`, `{"size": {}}`, `{"tags": ["b", "b"]}`, `{"tags": [{}]}`, `{"tags": "b"}`, `{"fixed": {"a": 1}}`, `{"fixed": []}`, `{"unknown": 1}`,
 	} {
-		if got, ok := Merge(l.own, map[string]any{"spec": wire.RawValue(strings.ReplaceAll(text, " ", ""))}, configuration); ok {
+		if got, ok := Merge(l.own, map[string]any{"spec": wire.Text(strings.ReplaceAll(text, " ", ""))}, configuration); ok {
 			t.Errorf("%s is merged: %v", text, got)
 		}
 	}

@@ -16,7 +16,7 @@ func Merge(n *Type, object, configuration map[string]any) (map[string]any, bool)
 		out[name] = value
 	}
 	for name, value := range configuration {
-		wished, ok := value.(wire.RawValue)
+		wished, ok := value.(wire.Text)
 		if !ok {
 			return nil, false
 		}
@@ -25,7 +25,7 @@ func Merge(n *Type, object, configuration map[string]any) (map[string]any, bool)
 			out[name] = value
 			continue
 		}
-		live, ok := current.(wire.RawValue)
+		live, ok := current.(wire.Text)
 		if !ok {
 			return nil, false
 		}
@@ -36,13 +36,13 @@ func Merge(n *Type, object, configuration map[string]any) (map[string]any, bool)
 		if !ok {
 			return nil, false
 		}
-		out[name] = wire.RawValue(merged)
+		out[name] = wire.Text(merged)
 	}
 	return out, true
 }
 
 // merge appends a value with those of a configuration set.
-func (n *Type) merge(out []byte, live, wished wire.RawValue) ([]byte, bool) {
+func (n *Type) merge(out []byte, live, wished wire.Text) ([]byte, bool) {
 	if n == nil {
 		return out, false
 	}
@@ -85,10 +85,10 @@ func (n *Type) merge(out []byte, live, wished wire.RawValue) ([]byte, bool) {
 	return out, false
 }
 
-func (n *Type) mergeObjects(out []byte, live, wished wire.RawValue) ([]byte, bool) {
+func (n *Type) mergeObjects(out []byte, live, wished wire.Text) ([]byte, bool) {
 	out = append(out, '{')
 	begin := len(out)
-	ok := wire.EachMember(live, wished, func(name string, a, b wire.RawValue) bool {
+	ok := wire.EachMember(live, wished, func(name string, a, b wire.Text) bool {
 		field := n.Field(name)
 		if field == nil {
 			return false
@@ -111,7 +111,7 @@ func (n *Type) mergeObjects(out []byte, live, wished wire.RawValue) ([]byte, boo
 
 // mergeLists merges associative lists. Elements of both take the order of the configuration;
 // those that only the object has stay where they are, between the others.
-func (n *Type) mergeLists(out []byte, live, wished wire.RawValue) ([]byte, bool) {
+func (n *Type) mergeLists(out []byte, live, wished wire.Text) ([]byte, bool) {
 	a, ok := n.elements(live)
 	if !ok {
 		return out, false
@@ -171,8 +171,8 @@ func (n *Type) mergeLists(out []byte, live, wished wire.RawValue) ([]byte, bool)
 }
 
 // textIn is the text of an element.
-func textIn(e element) wire.RawValue {
-	value, _ := e.value.(wire.RawValue)
+func textIn(e element) wire.Text {
+	value, _ := e.value.(wire.Text)
 	return value
 }
 

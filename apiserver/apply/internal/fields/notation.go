@@ -15,7 +15,7 @@ import (
 func ReadText(text string) (*Tree, bool) { return read(text, false) }
 
 // ReadRaw is [ReadText] for a raw set, whose labels are sorted as texts.
-func ReadRaw(set wire.RawValue) (*Tree, bool) { return read(string(set), true) }
+func ReadRaw(set wire.Text) (*Tree, bool) { return read(string(set), true) }
 
 func read(text string, sort bool) (*Tree, bool) {
 	t := newTree(strings.Count(text, `":{`))

@@ -22,7 +22,7 @@ func SetOf(n *Type, configuration map[string]any) (*Tree, bool) {
 	t := newTree(16)
 	last := int32(0)
 	for _, name := range slices.Sorted(maps.Keys(configuration)) {
-		value, ok := configuration[name].(wire.RawValue)
+		value, ok := configuration[name].(wire.Text)
 		if !ok {
 			return nil, false
 		}
@@ -34,7 +34,7 @@ func SetOf(n *Type, configuration map[string]any) (*Tree, bool) {
 }
 
 // addMembers adds the fields of an object below a branch.
-func (t *Tree) addMembers(n *Type, at int32, object wire.RawValue) (ok bool) {
+func (t *Tree) addMembers(n *Type, at int32, object wire.Text) (ok bool) {
 	last := int32(0)
 	r := object.Reader()
 	for name, more := r.Member(); more; name, more = r.Member() {
@@ -47,7 +47,7 @@ func (t *Tree) addMembers(n *Type, at int32, object wire.RawValue) (ok bool) {
 
 // addMember adds a member of an object after its last sibling, and returns which is the last one
 // then.
-func (t *Tree) addMember(n *Type, at, last int32, name string, value wire.RawValue) (int32, bool) {
+func (t *Tree) addMember(n *Type, at, last int32, name string, value wire.Text) (int32, bool) {
 	field := n.Field(name)
 	if field == nil || !typed.PlainText(name) {
 		return last, false
@@ -69,7 +69,7 @@ func (t *Tree) addMember(n *Type, at, last int32, name string, value wire.RawVal
 }
 
 // addValue adds a value that is set at a branch.
-func (t *Tree) addValue(n *Type, at int32, value wire.RawValue) bool {
+func (t *Tree) addValue(n *Type, at int32, value wire.Text) bool {
 	switch typeOfRaw(value) {
 	case null:
 		return n.sole() != otherType
@@ -97,14 +97,14 @@ func (t *Tree) addValue(n *Type, at int32, value wire.RawValue) bool {
 }
 
 // addElements adds the elements of an associative list below a branch.
-func (t *Tree) addElements(n *Type, at int32, list wire.RawValue) bool {
+func (t *Tree) addElements(n *Type, at int32, list wire.Text) bool {
 	elements, ok := n.elements(list)
 	if !ok || !sortElements(elements) {
 		return false
 	}
 	last := int32(0)
 	for _, e := range elements {
-		value, _ := e.value.(wire.RawValue)
+		value, _ := e.value.(wire.Text)
 		last = t.grow(at, last, e.label)
 		if !t.addValue(n.items, last, value) {
 			return false

@@ -149,7 +149,7 @@ func (n *Type) Holds(value any) bool {
 		return n.scalar == schema.Boolean || n.scalar == schema.Untyped
 	case int64:
 		return n.scalar == schema.Numeric || n.scalar == schema.Untyped
-	case wire.RawValue:
+	case wire.Text:
 		return n.holdsRaw(value)
 	}
 	return false
@@ -162,7 +162,7 @@ func (n *Type) fits(value any) bool {
 		return false
 	}
 	switch v := value.(type) {
-	case wire.RawValue:
+	case wire.Text:
 		return n.fitsRaw(v)
 	case map[string]any:
 		if v == nil || !n.object {

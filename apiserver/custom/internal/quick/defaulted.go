@@ -8,7 +8,8 @@ import (
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 
-	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/apiserver/internal/doc"
+	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
 // Defaulted recognises objects that pruning and defaulting would leave as they are: every
@@ -57,32 +58,26 @@ func NewDefaulted(s *schema.Structural, root bool) *Defaulted {
 // and metadata aside.
 //
 //steer:fast defaulted
-func (t *Defaulted) RecognisesObject(content map[string]any) bool {
+func (t *Defaulted) RecognisesObject(d *doc.Doc) bool {
 	if t == nil || t.others { // others are metadata as well
 		return false
 	}
 	for _, name := range t.defaults {
-		if _, has := content[name]; !has {
+		if !d.Has(name) {
 			return false
 		}
 	}
-	for name, value := range content {
-		switch name {
-		case "apiVersion", "kind", "metadata":
-		default:
-			raw, ok := resource.EncodeValue(value)
-			if !ok {
-				return false
-			}
-			if r := raw.Reader(); !t.recognisesField(name, &r) {
-				return false
-			}
+	return doc.Each(d, d, func(name string, value, _ doc.Value) bool {
+		if name == "apiVersion" || name == "kind" || name == "metadata" {
+			return true
 		}
-	}
-	return true
+		text, ok := value.Text()
+		r := text.Reader()
+		return ok && t.recognisesField(name, &r)
+	})
 }
 
-func (t *Defaulted) recognisesField(name string, r *resource.RawReader) bool {
+func (t *Defaulted) recognisesField(name string, r *wire.Reader) bool {
 	property, known := t.properties[name]
 	switch {
 	case known:
@@ -96,7 +91,7 @@ func (t *Defaulted) recognisesField(name string, r *resource.RawReader) bool {
 
 // recognises reports whether the value that the reader is at would be left as it is, and
 // takes it.
-func (t *Defaulted) recognises(r *resource.RawReader) bool {
+func (t *Defaulted) recognises(r *wire.Reader) bool {
 	switch r.Kind() {
 	case 'n':
 		return false

@@ -38,12 +38,7 @@ func TestNormalizeLeavesDefaultedObjectsUnchanged(t *testing.T) {
 			defaulting.PruneNonNullableNullsWithoutDefaults(pruned, structural)
 			defaulting.Default(pruned, structural)
 			same := cmp.Equal(pruned, content) && len(unknown) == 0
-			recognised := short.RecognisesObject(content)
-			resource.EncodeMembers(content)
-			if short.RecognisesObject(content) != recognised {
-				t.Fatalf("%#v: %v is recognised in one form only", structural, content)
-			}
-			resource.DecodeMembers(content)
+			recognised := short.RecognisesObject(resource.NewDoc(content))
 			switch {
 			case !recognised:
 				compared++

@@ -15,7 +15,8 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
 
-	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/apiserver/internal/doc"
+	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
 // Schema recognises values that certainly satisfy a schema, without allocating.
@@ -173,44 +174,32 @@ func (p *Schema) members(s *spec.Schema) (known bool) {
 	return true
 }
 
-// AcceptsContent reports whether the content of an object certainly satisfies the schema.
-// Decoded members are encoded to be checked.
+// Accepts reports whether an object certainly satisfies the schema.
 //
 //steer:fast schema
-func (p *Schema) AcceptsContent(content map[string]any) bool {
-	if p == nil || p.kind != "" && p.kind != "object" || p.kind != "" && !p.acceptsLength(len(content)) {
+func (p *Schema) Accepts(d *doc.Doc) bool {
+	if p == nil || p.kind != "" && p.kind != "object" || p.kind != "" && !p.acceptsLength(d.Len()) {
 		return false
 	}
 	for _, name := range p.required {
-		if _, ok := content[name]; !ok {
+		if !d.Has(name) {
 			return false
 		}
 	}
-	for name, value := range content {
+	if _, has := doc.Metadata(d); has {
+		if property, checked := p.member("metadata"); checked && !property.acceptsObjects() {
+			return false
+		}
+	}
+	return doc.Each(d, d, func(name string, value, _ doc.Value) bool {
 		property, checked := p.member(name)
-		if !checked || property.acceptsAll(value) {
-			continue
-		}
-		if raw, ok := resource.EncodeValue(value); !ok || !property.Accepts(raw) {
-			return false
-		}
-	}
-	return true
+		return !checked || property.AcceptsValue(value)
+	})
 }
 
-// acceptsAll reports whether a decoded string or object certainly satisfies the schema
-// because all do.
-func (p *Schema) acceptsAll(value any) bool {
-	if p == nil || p.pattern != nil || p.enum != nil || p.format != "" || p.minLength != nil || p.maxLength != nil {
-		return false
-	}
-	switch v := value.(type) {
-	case string:
-		return p.kind == "" || p.kind == "string"
-	case map[string]any:
-		return v != nil && (p.kind == "" || p.kind == "object" && p.open && len(p.properties) == 0 && len(p.required) == 0)
-	}
-	return false
+// acceptsObjects reports whether all objects certainly satisfy the schema.
+func (p *Schema) acceptsObjects() bool {
+	return p != nil && p.enum == nil && p.minLength == nil && p.maxLength == nil && (p.kind == "" || p.kind == "object" && p.open && len(p.properties) == 0 && len(p.required) == 0)
 }
 
 // member returns what a member of an object has to satisfy; checked is false if it may
@@ -225,15 +214,19 @@ func (p *Schema) member(name string) (property *Schema, checked bool) {
 	return p.additional, !p.open
 }
 
-// Accepts reports whether a value certainly satisfies the schema.
-func (p *Schema) Accepts(value resource.RawValue) bool {
-	r := value.Reader()
+// AcceptsValue reports whether a value certainly satisfies the schema.
+func (p *Schema) AcceptsValue(value doc.Value) bool {
+	text, ok := value.Text()
+	if !ok {
+		return false
+	}
+	r := text.Reader()
 	return p.take(&r)
 }
 
-// take is Accepts for the value that a reader is at. It takes the value if it returns
+// take is AcceptsValue for the value that a reader is at. It takes the value if it returns
 // true.
-func (p *Schema) take(r *resource.RawReader) bool {
+func (p *Schema) take(r *wire.Reader) bool {
 	if p == nil {
 		return false
 	}
@@ -267,7 +260,7 @@ func (p *Schema) acceptsLength(n int) bool {
 	return (p.minLength == nil || int64(n) >= *p.minLength) && (p.maxLength == nil || int64(n) <= *p.maxLength)
 }
 
-func (p *Schema) takeNumber(r *resource.RawReader) bool {
+func (p *Schema) takeNumber(r *wire.Reader) bool {
 	whole, fraction, isFraction := r.Number()
 	switch {
 	case p.kind == "integer" && isFraction:
@@ -281,7 +274,7 @@ func (p *Schema) takeNumber(r *resource.RawReader) bool {
 	return p.kind == "int-or-string" && !isFraction
 }
 
-func (p *Schema) takeString(r *resource.RawReader) bool {
+func (p *Schema) takeString(r *wire.Reader) bool {
 	if p.minLength == nil && p.maxLength == nil && p.enum == nil && p.pattern == nil && p.format == "" {
 		r.Skip()
 		return true
@@ -296,7 +289,7 @@ func (p *Schema) takeString(r *resource.RawReader) bool {
 	return p.format == "" || strfmt.Default.ContainsName(p.format) && strfmt.Default.Validates(p.format, v)
 }
 
-func (p *Schema) takeList(r *resource.RawReader) bool {
+func (p *Schema) takeList(r *wire.Reader) bool {
 	n := 0
 	for ; r.Element(); n++ {
 		if p.anyItems {
@@ -308,7 +301,7 @@ func (p *Schema) takeList(r *resource.RawReader) bool {
 	return p.acceptsLength(n)
 }
 
-func (p *Schema) takeObject(r *resource.RawReader) bool {
+func (p *Schema) takeObject(r *wire.Reader) bool {
 	n, required := 0, p.required
 	for name, ok := r.Member(); ok; name, ok = r.Member() {
 		n++

@@ -14,6 +14,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/steer-dev/steer/apiserver/custom/internal/quick"
+	"github.com/steer-dev/steer/apiserver/internal/doc"
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
@@ -53,11 +54,7 @@ func TestPlainValidationAcceptsSimpleSchemas(t *testing.T) {
 		if err := utiljson.Unmarshal([]byte(value), &content); err != nil {
 			t.Fatal(err)
 		}
-		if got := p.AcceptsContent(content); got != want {
-			t.Errorf("%s: accepted %t, want %t", value, got, want)
-		}
-		resource.EncodeMembers(content)
-		if got := p.AcceptsContent(content); got != want {
+		if got := p.Accepts(resource.NewDoc(content)); got != want {
 			t.Errorf("%s: accepted %t, want %t", value, got, want)
 		}
 	}
@@ -75,10 +72,9 @@ func TestPlainValidationNeverAcceptsWhatValidationRefuses(t *testing.T) {
 		for range 10 {
 			value := randomValue(r, 3)
 			valid := full.Validate(value).IsValid()
-			raw, ok := resource.EncodeValue(value)
-			passes := ok && p.Accepts(raw)
+			passes := p.AcceptsValue(doc.Of(value))
 			if content, isObject := value.(map[string]any); isObject {
-				passes = p.AcceptsContent(content)
+				passes = p.Accepts(resource.NewDoc(content))
 			}
 			switch {
 			case !passes:

@@ -5,25 +5,25 @@ package wire
 
 import "unsafe"
 
-// RawMerge writes a raw object with some of its members changed, in the order of their
+// TextMerge writes an object with some of its members changed, in the order of their
 // names. All others are copied.
-type RawMerge struct {
+type TextMerge struct {
 	// Doc reads the object that is changed.
-	Doc RawReader
+	Doc Reader
 	out []byte
 }
 
-// NewRawMerge returns a merge into an object.
-func NewRawMerge(object RawValue) *RawMerge {
-	return &RawMerge{Doc: object.Reader(), out: make([]byte, 0, len(object)+128)}
+// NewTextMerge returns a merge into an object.
+func NewTextMerge(object Text) *TextMerge {
+	return &TextMerge{Doc: object.Reader(), out: make([]byte, 0, len(object)+128)}
 }
 
 // Object writes the object that Doc is positioned at, with sorted names changed: missing
 // is called for those that the object does not have, present for those that it has, with Doc
-// at the value, which it consumes. Both write the member with [RawMerge.Put], or with
-// [RawMerge.Begin] and Object, or leave it out. begin is passed on to those. Object is false as
+// at the value, which it consumes. Both write the member with [TextMerge.Put], or with
+// [TextMerge.Begin] and Object, or leave it out. begin is passed on to those. Object is false as
 // soon as one of them is.
-func (m *RawMerge) Object(names []string, missing, present func(begin int, name string) bool) bool {
+func (m *TextMerge) Object(names []string, missing, present func(begin int, name string) bool) bool {
 	m.out = append(m.out, '{')
 	begin := len(m.out)
 	for {
@@ -51,10 +51,10 @@ func (m *RawMerge) Object(names []string, missing, present func(begin int, name 
 }
 
 // Begin writes the name of a member, whose value follows.
-func (m *RawMerge) Begin(begin int, name string) { m.out = AppendName(m.out, begin, name) }
+func (m *TextMerge) Begin(begin int, name string) { m.out = AppendName(m.out, begin, name) }
 
 // Put writes a member. It is false if the value has no canonical form.
-func (m *RawMerge) Put(begin int, name string, value any) bool {
+func (m *TextMerge) Put(begin int, name string, value any) bool {
 	raw, ok := EncodeValue(value)
 	m.Begin(begin, name)
 	m.out = append(m.out, raw...)
@@ -62,6 +62,6 @@ func (m *RawMerge) Put(begin int, name string, value any) bool {
 }
 
 // Value returns the object that was written.
-func (m *RawMerge) Value() RawValue {
-	return RawValue(unsafe.String(unsafe.SliceData(m.out), len(m.out)))
+func (m *TextMerge) Value() Text {
+	return Text(unsafe.String(unsafe.SliceData(m.out), len(m.out)))
 }

@@ -10,15 +10,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/steer-dev/steer/apiserver/custom/internal/quick"
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
-// TestStrategyTreatsRawMembersAsDecodedOnes sends random objects through the rules in both
-// forms.
-func TestStrategyTreatsRawMembersAsDecodedOnes(t *testing.T) {
+// TestStrategyLeavesOutWhatNeedsNoLibrary sends random objects through the rules with what is
+// recognised without the library, and with the library alone.
+func TestStrategyLeavesOutWhatNeedsNoLibrary(t *testing.T) {
 	t.Parallel()
 	rules, valid, refused := cronTabStrategy(t), 0, 0
 	for seed := range uint64(600) {
@@ -29,20 +29,16 @@ func TestStrategyTreatsRawMembersAsDecodedOnes(t *testing.T) {
 				s.scale = nil
 			}
 			r := rand.New(rand.NewPCG(seed, 5))
-			var old *unstructured.Unstructured
+			if form == 0 {
+				s.schema = withoutShortcuts(t, s.schema)
+			}
+			var old *resource.Doc
 			for range 6 {
 				obj := randomCronTab(r)
 				if old != nil && r.IntN(3) > 0 {
-					obj.Object["spec"] = old.DeepCopy().Object["spec"]
+					obj.SetMember("spec", old.Member("spec"))
 				}
 				before := old
-				if form == 1 {
-					resource.EncodeMembers(obj.Object)
-					if old != nil {
-						before = old.DeepCopy()
-						resource.EncodeMembers(before.Object)
-					}
-				}
 				o := treat(t, &s, obj, before, old != nil && r.IntN(3) == 0)
 				ways[form] = append(ways[form], o)
 				if len(o.Errors) > 0 {
@@ -50,17 +46,31 @@ func TestStrategyTreatsRawMembersAsDecodedOnes(t *testing.T) {
 					continue
 				}
 				valid++
-				resource.DecodeObject(obj)
-				old = obj.DeepCopy()
+				old = obj.Copy()
 			}
 		}
 		if diff := cmp.Diff(ways[0], ways[1]); diff != "" {
-			t.Fatalf("seed %d (-decoded +raw):\n%s", seed, diff)
+			t.Fatalf("seed %d (-with the library +without):\n%s", seed, diff)
 		}
 	}
 	if valid < 1000 || refused < 500 {
 		t.Errorf("%d valid, %d refused: the comparison is not worth much", valid, refused)
 	}
+}
+
+// withoutShortcuts returns a schema for which everything goes to the library.
+func withoutShortcuts(t *testing.T, s *Schema) *Schema {
+	t.Helper()
+	v, err := s.validators()
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := *v
+	full.quickObject, full.quickStatus = nil, nil
+	out := *s
+	out.defaulted = func() *quick.Defaulted { return nil }
+	out.validators = func() (*validators, error) { return &full, nil }
+	return &out
 }
 
 // outcome is all that the rules do to an object.
@@ -69,7 +79,7 @@ type outcome struct {
 	Object                    map[string]any
 }
 
-func treat(t *testing.T, s *strategy, obj, old *unstructured.Unstructured, status bool) outcome {
+func treat(t *testing.T, s *strategy, obj, old *resource.Doc, status bool) outcome {
 	t.Helper()
 	ctx := context.Background()
 	var rules resource.Strategy = s
@@ -89,7 +99,7 @@ func treat(t *testing.T, s *strategy, obj, old *unstructured.Unstructured, statu
 	if errs = rules.Validate(ctx, obj, before); len(errs) == 0 {
 		errs = nil
 	}
-	o := outcome{Unknown: unknown, Warnings: rules.Warnings(ctx, obj, before), Object: resource.DecodedMembers(obj.Object)}
+	o := outcome{Unknown: unknown, Warnings: rules.Warnings(ctx, obj, before), Object: obj.Content()}
 	for _, err := range errs {
 		o.Errors = append(o.Errors, err.Error())
 	}
@@ -98,7 +108,7 @@ func treat(t *testing.T, s *strategy, obj, old *unstructured.Unstructured, statu
 }
 
 // randomCronTab is mostly valid.
-func randomCronTab(r *rand.Rand) *unstructured.Unstructured {
+func randomCronTab(r *rand.Rand) *resource.Doc {
 	usual := func(usual any, odd ...any) any {
 		if r.IntN(8) == 0 {
 			return odd[r.IntN(len(odd))]
@@ -124,13 +134,13 @@ func randomCronTab(r *rand.Rand) *unstructured.Unstructured {
 	}
 	set(status, "replicas", usual(int64(1), int64(-1), "1"))
 	set(status, "phase", usual("Good", "Odd", nil))
-	out := &unstructured.Unstructured{Object: map[string]any{
+	out := map[string]any{
 		"apiVersion": "stable.example.com/v1", "kind": "CronTab", "metadata": map[string]any{"name": "x", "namespace": "default"},
 		"spec": usual(spec, nil, "text", []any{}),
-	}}
-	set(out.Object, "status", status)
-	if r.IntN(8) == 0 {
-		out.Object["extra"] = int64(1)
 	}
-	return out
+	set(out, "status", status)
+	if r.IntN(8) == 0 {
+		out["extra"] = int64(1)
+	}
+	return resource.NewDoc(out)
 }
