@@ -28,8 +28,8 @@ const Limit = 150 * time.Second
 type Runner struct {
 	// Binary of the tests, and the folder in which they run.
 	Binary, Dir string
-	// Program is the command line of Steer. Programs is a folder with etcd: tests of Kubernetes
-	// start one, which Steer does not use.
+	// Program is the command line of Steer, under the name of kube-apiserver. Programs is a
+	// folder with etcd: tests of Kubernetes start one, which Steer does not use.
 	Program, Programs string
 	// Logs is the folder for the output of tests that fail.
 	Logs string

@@ -68,7 +68,7 @@ func run(ctx context.Context, s settings) error {
 	if err != nil {
 		return fmt.Errorf("-run: %w", err)
 	}
-	program := filepath.Join(work, "steer")
+	program := filepath.Join(work, "kube-apiserver")
 	if err := os.MkdirAll(work, 0o755); err != nil {
 		return err
 	}

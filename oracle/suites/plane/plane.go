@@ -1,44 +1,40 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plane starts `steer up` where a test of Kubernetes starts a server of its own.
-// Files in ../testdata/overlay, which take the places of files of Kubernetes' modules, are
-// what calls it: each test binary runs one process of Steer for each server.
+// Package plane starts Steer where a test of Kubernetes starts a kube-apiserver. Files in
+// ../testdata/overlay, which take the places of files of Kubernetes' modules, are what
+// calls it: each test binary runs one process of Steer for each server.
 package plane
 
 import (
-	"bufio"
-	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/steer-dev/steer/internal/children"
 )
 
-// Program is the variable of the environment with the path of the command line of Steer.
+// Program is the variable of the environment with the path of Steer under the name of
+// kube-apiserver, whose flags it takes then.
 const Program = "STEER_SUITES_PROGRAM"
 
 const (
 	startLimit = 30 * time.Second
 	stopLimit  = 10 * time.Second
+	poll       = 10 * time.Millisecond
 )
 
-// Plane is a running `steer up`.
+// Plane is a running process of Steer.
 type Plane struct {
 	// Config is that of its administrator, without a throttle.
 	Config *rest.Config
@@ -48,8 +44,9 @@ type Plane struct {
 	exited chan struct{} // closed when the process has ended
 }
 
-// Start starts one in memory, on a port of its own. Without controllers it is what a
-// kube-apiserver alone is: flags adds to that. Stop ends it.
+// Start starts one in memory, without controllers, on a port of its own, with flags of
+// kube-apiserver: one that Steer does not know is an error. Those of etcd are left out.
+// Stop ends it.
 func Start(logf func(format string, args ...any), flags ...string) (*Plane, error) {
 	program := os.Getenv(Program)
 	if program == "" {
@@ -60,47 +57,63 @@ func Start(logf func(format string, args ...any), flags ...string) (*Plane, erro
 		return nil, err
 	}
 	p := &Plane{dir: dir, exited: make(chan struct{})}
-	kubeconfig := filepath.Join(dir, "kubeconfig")
-	command := exec.Command(program, append([]string{"up", "--in-memory", "--bare", "--listen=127.0.0.1:0", "--kubeconfig=" + kubeconfig}, flags...)...)
+	port, err := freePort()
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	token, tokens := rand.Text(), filepath.Join(dir, "tokens.csv")
+	if err := os.WriteFile(tokens, []byte(token+",admin,admin,system:masters\n"), 0o600); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	command := exec.Command(program, append([]string{
+		fmt.Sprintf("--secure-port=%d", port), "--cert-dir=" + dir, "--token-auth-file=" + tokens,
+	}, withoutEtcd(flags)...)...)
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	defer log.Close()
-	command.Stderr = log
-	out, err := command.StdoutPipe()
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
-	}
+	command.Stdout, command.Stderr = log, log
 	if p.child, err = children.Start(command); err != nil {
 		return nil, errors.Join(fmt.Errorf("start %s: %w", program, err), os.RemoveAll(dir))
 	}
-	up := make(chan bool, 1)
 	go func() {
 		defer close(p.exited)
-		line, _ := bufio.NewReader(out).ReadString('\n')
-		up <- strings.HasPrefix(line, "steer is up")
-		_, _ = io.Copy(io.Discard, out)
-		_ = p.child.Wait() // how it ends is its log's to say
+		_ = p.child.Wait() // how it ended is its log's to say
 	}()
-	var started bool
-	select {
-	case started = <-up:
-	case <-time.After(startLimit):
+	p.Config = &rest.Config{
+		Host: fmt.Sprintf("https://127.0.0.1:%d", port), BearerToken: token, QPS: -1,
+		TLSClientConfig: rest.TLSClientConfig{CAFile: filepath.Join(dir, "apiserver.crt")},
 	}
-	if !started {
+	if err := p.ready(); err != nil {
 		text, _ := os.ReadFile(log.Name())
 		p.Stop()
-		return nil, fmt.Errorf("%s does not start: %s", command, text)
+		return nil, fmt.Errorf("%s: %w: %s", command, err, text)
 	}
-	p.Config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		p.Stop()
-		return nil, err
-	}
-	p.Config.QPS = -1
-	logf("%s serves at %s", command, p.Config.Host)
+	logf("%s", command)
 	return p, nil
+}
+
+// ready waits until the server is.
+func (p *Plane) ready() error {
+	for began := time.Now(); time.Since(began) < startLimit; time.Sleep(poll) {
+		select {
+		case <-p.exited:
+			return errors.New("it does not start")
+		default:
+		}
+		client, err := rest.HTTPClientFor(p.Config)
+		if err != nil {
+			continue // its certificate is not there yet
+		}
+		if answer, err := client.Get(p.Config.Host + "/readyz"); err == nil {
+			answer.Body.Close()
+			if answer.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("it is not ready after %s", startLimit)
 }
 
 // Stop ends the process, and returns when it has ended.
@@ -115,73 +128,27 @@ func (p *Plane) Stop() {
 	_ = os.RemoveAll(p.dir)
 }
 
-// AllowAll allows every request of every user, as the authorization mode AlwaysAllow does:
-// by a binding of cluster-admin. A test of who may do what proves nothing then.
-func AllowAll(config *rest.Config) error {
-	c, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return err
-	}
-	_, err = c.RbacV1().ClusterRoleBindings().Create(context.Background(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "suites:always-allow"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects: []rbacv1.Subject{
-			{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:authenticated"},
-			{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:unauthenticated"},
-		},
-	}, metav1.CreateOptions{})
-	return err
-}
-
-// MakeNamespaces has the clients of a configuration create each namespace before they write
-// objects into it: for tests whose server has the plugin NamespaceLifecycle switched off.
-func MakeNamespaces(config *rest.Config) {
-	var made sync.Map // namespaces
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
-			if namespace := writtenTo(r); namespace != "" {
-				if _, there := made.Load(namespace); !there {
-					if err := create(next, r, namespace); err != nil {
-						return nil, err
-					}
-					made.Store(namespace, true)
-				}
+// withoutEtcd leaves out the flags of a store that Steer has not, with their values.
+func withoutEtcd(flags []string) []string {
+	var out []string
+	for i := 0; i < len(flags); i++ {
+		name, _, withValue := strings.Cut(flags[i], "=")
+		if strings.HasPrefix(name, "--etcd-") || name == "--storage-media-type" {
+			if !withValue && i+1 < len(flags) && !strings.HasPrefix(flags[i+1], "--") {
+				i++
 			}
-			return next.RoundTrip(r)
-		})
-	})
+			continue
+		}
+		out = append(out, flags[i])
+	}
+	return out
 }
 
-// writtenTo is the namespace of the objects that a request writes; empty for others.
-func writtenTo(r *http.Request) string {
-	if r.Method != http.MethodPost && r.Method != http.MethodPut && r.Method != http.MethodPatch {
-		return ""
-	}
-	_, rest, ok := strings.Cut(r.URL.Path, "/namespaces/")
-	namespace, object, named := strings.Cut(rest, "/")
-	if !ok || !named || object == "status" || object == "finalize" {
-		return ""
-	}
-	return namespace
-}
-
-func create(next http.RoundTripper, r *http.Request, namespace string) error {
-	at := *r.URL
-	at.Path, at.RawQuery = "/api/v1/namespaces", ""
-	body := fmt.Sprintf(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q}}`, namespace)
-	request, err := http.NewRequestWithContext(r.Context(), http.MethodPost, at.String(), strings.NewReader(body))
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return err
+		return 0, err
 	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("Authorization", r.Header.Get("Authorization"))
-	answer, err := next.RoundTrip(request)
-	if err != nil {
-		return err
-	}
-	return answer.Body.Close() // one that is there already is a 409
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -5,7 +5,8 @@ package framework
 
 import (
 	"context"
-	"slices"
+	"fmt"
+	"strings"
 	"testing"
 
 	client "k8s.io/client-go/kubernetes"
@@ -27,28 +28,42 @@ type (
 	TearDownFunc func()
 )
 
-// StartTestServer starts Steer in the place of a kube-apiserver whose options a test changes.
+// StartTestServer starts Steer in the place of a kube-apiserver whose options a test changes:
+// those that have flags here are passed on.
 func StartTestServer(_ context.Context, t testing.TB, setup TestServerSetup) (client.Interface, *rest.Config, TearDownFunc) {
 	asked := options.NewServerRunOptions()
 	asked.Authorization.Modes = []string{"Node", "RBAC"}
+	asked.Authentication.APIAudiences = []string{"https://foo.bar.example.com"}
+	asked.Authentication.ServiceAccounts.Issuers = []string{"https://foo.bar.example.com"}
 	if setup.ModifyServerRunOptions != nil {
 		setup.ModifyServerRunOptions(asked)
 	}
 	if setup.ModifyServerConfig != nil {
 		t.Log("ignored: ModifyServerConfig")
 	}
-	p, err := plane.Start(t.Logf)
+	authentication, admission := asked.Authentication, asked.Admission.GenericAdmission
+	flags := []string{
+		"--authorization-mode=" + strings.Join(asked.Authorization.Modes, ","),
+		"--disable-admission-plugins=" + strings.Join(admission.DisablePlugins, ","),
+		"--api-audiences=" + strings.Join(authentication.APIAudiences, ","),
+		fmt.Sprintf("--anonymous-auth=%v", authentication.Anonymous == nil || authentication.Anonymous.Allow),
+		fmt.Sprintf("--service-account-extend-token-expiration=%v", authentication.ServiceAccounts.ExtendExpiration),
+	}
+	for _, issuer := range authentication.ServiceAccounts.Issuers {
+		flags = append(flags, "--service-account-issuer="+issuer)
+	}
+	if longest := authentication.ServiceAccounts.MaxExpiration; longest > 0 {
+		flags = append(flags, fmt.Sprintf("--service-account-max-token-expiration=%s", longest))
+	}
+	if authentication.ClientCert.ClientCA != "" {
+		flags = append(flags, "--client-ca-file="+authentication.ClientCert.ClientCA)
+	}
+	if admission.ConfigFile != "" {
+		flags = append(flags, "--admission-control-config-file="+admission.ConfigFile)
+	}
+	p, err := plane.Start(t.Logf, flags...)
 	if err != nil {
 		t.Fatalf("start the server: %v", err)
-	}
-	if slices.Contains(asked.Authorization.Modes, "AlwaysAllow") {
-		if err := plane.AllowAll(p.Config); err != nil {
-			p.Stop()
-			t.Fatal(err)
-		}
-	}
-	if slices.Contains(asked.Admission.GenericAdmission.DisablePlugins, "NamespaceLifecycle") {
-		plane.MakeNamespaces(p.Config)
 	}
 	c, err := client.NewForConfig(p.Config)
 	if err != nil {

@@ -6,6 +6,7 @@ package testing
 
 import (
 	"io"
+	"strings"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
@@ -39,21 +40,21 @@ type (
 
 func NewDefaultTestServerOptions() *TestServerInstanceOptions { return &TestServerInstanceOptions{} }
 
-// StartTestServer ignores the flags, and logs them: a test that depends on one is named
-// among those that are not applicable.
+// StartTestServer follows the admission plugins that a test switches off. Its other flags are
+// those of a server beside a kube-apiserver: they are logged, and a test that depends on
+// one is named among those that are not applicable.
 func StartTestServer(t Logger, _ *TestServerInstanceOptions, flags []string, _ *storagebackend.Config) (TestServer, error) {
-	t.Logf("ignored: %q", flags)
+	t.Logf("flags: %q", flags)
 	asked := options.NewCustomResourceDefinitionsServerOptions(io.Discard, io.Discard)
 	parsed := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	asked.AddFlags(parsed)
 	if err := parsed.Parse(flags); err != nil {
 		return TestServer{}, err
 	}
-	p, err := plane.Start(t.Logf)
+	p, err := plane.Start(t.Logf, "--disable-admission-plugins="+strings.Join(asked.RecommendedOptions.Admission.DisablePlugins, ","))
 	if err != nil {
 		return TestServer{}, err
 	}
-	plane.MakeNamespaces(p.Config)
 	return TestServer{ClientConfig: p.Config, ServerOpts: asked, TearDownFn: p.Stop}, nil
 }
 

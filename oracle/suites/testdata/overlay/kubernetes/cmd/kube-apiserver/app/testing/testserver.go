@@ -9,7 +9,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,8 +22,10 @@ import (
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 	"k8s.io/apiserver/pkg/storageversion"
 	restclient "k8s.io/client-go/rest"
+	"k8s.io/client-go/util/cert"
 
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
+	testutil "k8s.io/kubernetes/test/utils"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
 	"github.com/steer-dev/steer/oracle/suites/plane"
@@ -66,10 +71,15 @@ func NewDefaultTestServerOptions() *TestServerInstanceOptions {
 	return &TestServerInstanceOptions{EnableCertAuth: true}
 }
 
-// StartTestServer reads the flags, and follows some; the others
-// are logged, and a test that depends on one is named among those that are not applicable.
+// Issuer of the tokens of ServiceAccounts, whatever the flags say, as in the original.
+const issuer = "https://foo.bar.example.com"
+
+// StartTestServer passes the flags of a test on.
 func StartTestServer(t ktesting.TB, o *TestServerInstanceOptions, flags []string, storage *storagebackend.Config) (TestServer, error) {
-	if o != nil && o.StorageVersionWrapFunc != nil {
+	if o == nil {
+		o = NewDefaultTestServerOptions()
+	}
+	if o.StorageVersionWrapFunc != nil {
 		return TestServer{}, errors.New("the server is in another process: nothing of it can be wrapped")
 	}
 	asked := options.NewServerRunOptions()
@@ -83,25 +93,21 @@ func StartTestServer(t ktesting.TB, o *TestServerInstanceOptions, flags []string
 	if err := parsed.Parse(flags); err != nil {
 		return TestServer{}, err
 	}
-	t.Logf("flags: %q", flags)
-	var follows []string
-	if file := asked.Admission.GenericAdmission.ConfigFile; file != "" {
-		follows = append(follows, "--admission-control-config-file="+file)
+	passed := slices.DeleteFunc(slices.Clone(flags), func(flag string) bool { return strings.HasPrefix(flag, "--service-account-issuer") })
+	passed = append(passed, "--service-account-issuer="+issuer)
+	dir := t.TempDir()
+	if o.EnableCertAuth {
+		more, err := authorities(dir, o.ProxyCA, asked)
+		if err != nil {
+			return TestServer{}, err
+		}
+		passed = append(passed, more...)
 	}
-	p, err := plane.Start(t.Logf, follows...)
+	p, err := plane.Start(t.Logf, passed...)
 	if err != nil {
 		return TestServer{}, err
 	}
-	result := TestServer{ClientConfig: p.Config, ServerOpts: asked, TearDownFn: p.Stop}
-	if slices.Contains(asked.Authorization.Modes, "AlwaysAllow") {
-		if err := plane.AllowAll(p.Config); err != nil {
-			p.Stop()
-			return TestServer{}, err
-		}
-	}
-	if slices.Contains(asked.Admission.GenericAdmission.DisablePlugins, "NamespaceLifecycle") {
-		plane.MakeNamespaces(p.Config)
-	}
+	result := TestServer{ClientConfig: p.Config, ServerOpts: asked, TearDownFn: p.Stop, TmpDir: dir}
 	if storage != nil {
 		result.EtcdStoragePrefix = storage.Prefix
 		if result.EtcdClient, _, err = GetEtcdClients(storage.Transport); err != nil {
@@ -114,6 +120,43 @@ func StartTestServer(t ktesting.TB, o *TestServerInstanceOptions, flags []string
 		}
 	}
 	return result, nil
+}
+
+// authorities makes those of clients and of front proxies, and returns the flags that name them.
+func authorities(dir string, proxy *ProxyCA, asked *options.ServerRunOptions) ([]string, error) {
+	clients, proxies := filepath.Join(dir, "client-ca.crt"), filepath.Join(dir, "proxy-ca.crt")
+	if err := authority(clients, "client-ca", nil); err != nil {
+		return nil, err
+	}
+	if err := authority(proxies, "front-proxy-ca", proxy); err != nil {
+		return nil, err
+	}
+	asked.Authentication.ClientCert.ClientCA = clients
+	asked.Authentication.RequestHeader.ClientCAFile = proxies
+	flags := []string{"--client-ca-file=" + clients, "--requestheader-client-ca-file=" + proxies, "--requestheader-allowed-names=ash,misty,brock"}
+	headers := asked.Authentication.RequestHeader
+	if len(headers.UsernameHeaders) == 0 {
+		flags = append(flags, "--requestheader-username-headers=X-Remote-User", "--requestheader-uid-headers=X-Remote-Uid",
+			"--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-")
+	}
+	return flags, nil
+}
+
+// authority writes the certificate of a new authority, or of the given one.
+func authority(file, name string, given *ProxyCA) error {
+	var certificate *x509.Certificate
+	if given != nil {
+		certificate = given.ProxySigningCert
+	} else {
+		key, err := testutil.NewPrivateKey()
+		if err != nil {
+			return err
+		}
+		if certificate, err = cert.NewSelfSignedCACert(cert.Config{CommonName: name}, key); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(file, testutil.EncodeCertPEM(certificate), 0o644)
 }
 
 func StartTestServerOrDie(t testing.TB, o *TestServerInstanceOptions, flags []string, storage *storagebackend.Config) *TestServer {
