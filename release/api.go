@@ -17,9 +17,9 @@ import (
 const (
 	// apiFile lists the exported identifiers of the stable tier, one a line. A test of
 	// the main module keeps it equal to the code.
-	apiFile = "testdata/house/api.txt"
+	apiFile = "internal/house/testdata/api.txt"
 	// releasedFile is that list at the last release, below a line with its version.
-	releasedFile = "testdata/house/released.txt"
+	releasedFile = "internal/house/testdata/released.txt"
 )
 
 // keepAPI makes the list of today that of the last release.

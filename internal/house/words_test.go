@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package steer_test
+package house_test
 
 import (
 	"go/ast"
@@ -101,7 +101,7 @@ func TestWordsOfCommentsAndPagesArePlain(t *testing.T) {
 	lineBreak := regexp.MustCompile(`\s*\n\s*(?://\s*)?`)
 	for _, p := range tree(t) {
 		if !strings.HasSuffix(p, ".go") && !strings.HasSuffix(p, ".md") || strings.Contains("/"+p, "/testdata/") ||
-			p == "CHANGELOG.md" || p == "house_words_test.go" || strings.HasPrefix(p, "docs/designs/") {
+			p == "CHANGELOG.md" || p == "internal/house/words_test.go" || strings.HasPrefix(p, "docs/designs/") {
 			continue
 		}
 		text := strings.ToLower(lineBreak.ReplaceAllString(readPaper(t, p), " "))

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package steer_test
+package house_test
 
 import (
 	"bufio"
@@ -30,7 +30,7 @@ func TestNoInitFunctions(t *testing.T) {
 // TestPackageLevelStateIsListed holds package-level variables to what cannot
 // change: error sentinels, embedded files, pools, once-values, compiled
 // patterns, interface assertions. Tables that Go cannot make constant stand in
-// testdata/house/variables.txt with the reason why they are safe.
+// internal/house/testdata/variables.txt with the reason why they are safe.
 func TestPackageLevelStateIsListed(t *testing.T) {
 	t.Parallel()
 	listed := readVariableList(t)
@@ -54,13 +54,13 @@ func TestPackageLevelStateIsListed(t *testing.T) {
 						delete(listed, id)
 						continue
 					}
-					t.Errorf("%s: package-level variable %s: make it a value, or list it with its reason in testdata/house/variables.txt as %q", f.path, name.Name, id)
+					t.Errorf("%s: package-level variable %s: make it a value, or list it with its reason in internal/house/testdata/variables.txt as %q", f.path, name.Name, id)
 				}
 			}
 		}
 	}
 	for id := range listed {
-		t.Errorf("testdata/house/variables.txt lists %s, which is gone: remove the line", id)
+		t.Errorf("internal/house/testdata/variables.txt lists %s, which is gone: remove the line", id)
 	}
 }
 
@@ -113,7 +113,7 @@ func typeName(e ast.Expr) string {
 // readVariableList reads lines of "folder/name: reason".
 func readVariableList(t *testing.T) map[string]string {
 	t.Helper()
-	file, err := os.Open("testdata/house/variables.txt")
+	file, err := os.Open("internal/house/testdata/variables.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func readVariableList(t *testing.T) map[string]string {
 		}
 		id, reason, ok := strings.Cut(line, ": ")
 		if !ok || reason == "" {
-			t.Errorf("testdata/house/variables.txt: %q gives no reason", line)
+			t.Errorf("internal/house/testdata/variables.txt: %q gives no reason", line)
 		}
 		out[id] = reason
 	}

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package steer_test
+package house_test
 
 import (
 	"encoding/json"
@@ -25,7 +25,7 @@ var goBlock = regexp.MustCompile("(?s)(?:<!-- (file|fragment): ([a-z0-9_./]+) --
 // TestCodeOfPagesCompiles compiles the blocks of Go of every page. A file belongs to a
 // module of its own, which the step "fresh" of .ci/run makes of the page. Any other block
 // with a package clause is a package. The rest are fragments: a fragment takes the place
-// of the line "// FRAGMENT" in testdata/house/fragments/NAME.go.txt.
+// of the line "// FRAGMENT" in internal/house/testdata/fragments/NAME.go.txt.
 func TestCodeOfPagesCompiles(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs(".")
@@ -59,13 +59,13 @@ func TestCodeOfPagesCompiles(t *testing.T) {
 			case strings.HasPrefix(code, "package "):
 				add(fmt.Sprintf("%s_%d", dir, i), code)
 			case mark == "fragment":
-				template := readPaper(t, "testdata/house/fragments/"+name+".go.txt")
+				template := readPaper(t, "internal/house/testdata/fragments/"+name+".go.txt")
 				if !strings.Contains(template, "// FRAGMENT\n") {
-					t.Fatalf("testdata/house/fragments/%s.go.txt has no line // FRAGMENT", name)
+					t.Fatalf("internal/house/testdata/fragments/%s.go.txt has no line // FRAGMENT", name)
 				}
 				add(fmt.Sprintf("%s_%d", dir, i), strings.Replace(template, "// FRAGMENT\n", code, 1))
 			default:
-				t.Errorf("%s: block %d of Go is no file: write <!-- fragment: NAME --> above it, and a template in testdata/house/fragments", page, i+1)
+				t.Errorf("%s: block %d of Go is no file: write <!-- fragment: NAME --> above it, and a template in internal/house/testdata/fragments", page, i+1)
 			}
 		}
 	}

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package steer_test
+package house_test
 
 import (
 	"bufio"
@@ -19,7 +19,7 @@ import (
 	"testing"
 )
 
-const pairsPaper = "testdata/house/pairs.txt"
+const pairsPaper = "internal/house/testdata/pairs.txt"
 
 // pair is a fast path of the server and the plain path that it spares.
 type pair struct {
@@ -162,7 +162,7 @@ func pairProblems(byPath map[string]*ast.File, lines map[string]int, pairs []pai
 			}
 		}
 		if sum := p.together(lines); sum > p.lines {
-			say("%s has %d lines, %d are listed: a fast path that grows has to be worth it; go test . -run TestFastPathsAreListed -update", p.name, sum, p.lines)
+			say("%s has %d lines, %d are listed: a fast path that grows has to be worth it; go test ./internal/house -run TestFastPathsAreListed -update", p.name, sum, p.lines)
 		}
 	}
 	for _, file := range sortedKeys(byPath) {

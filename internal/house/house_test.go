@@ -1,9 +1,10 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The tests in house_*_test.go guard the house itself: the direction of its
-// imports, its weight, its state, its papers.
-package steer_test
+// Package house_test has the tests that guard the repository itself: the direction of its
+// imports, its weight, its state, its pages. They run in its root folder, and name files
+// as seen from there.
+package house_test
 
 import (
 	"cmp"
@@ -21,6 +22,14 @@ import (
 	"sync"
 	"testing"
 )
+
+func TestMain(m *testing.M) {
+	if err := os.Chdir("../.."); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
 
 const modulePath = "github.com/steer-dev/steer"
 

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package steer_test
+package house_test
 
 import (
 	"fmt"
@@ -40,7 +40,7 @@ func keepLive(t *testing.T, paper, name, want string) {
 		t.Fatalf("%s has no part %q", paper, strings.TrimSpace(begin))
 	case shown == want:
 	case !*update:
-		t.Fatalf("the part %q of %s is stale: go test . -run %s -update", name, paper, t.Name())
+		t.Fatalf("the part %q of %s is stale: go test ./internal/house -run %s -update", name, paper, t.Name())
 	default:
 		if err := os.WriteFile(paper, []byte(head+begin+want+end+tail), 0o644); err != nil {
 			t.Fatal(err)

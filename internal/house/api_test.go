@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package steer_test
+package house_test
 
 import (
 	"bytes"
@@ -21,9 +21,9 @@ import (
 // Their public sub-packages belong to them.
 var stableTier = []string{".", "client", "cache", "queue", "controller", "manager", "webhook", "certificate", "trace", "steertest"}
 
-const apiPaper = "testdata/house/api.txt"
+const apiPaper = "internal/house/testdata/api.txt"
 
-// TestStableAPIIsListed keeps testdata/house/api.txt equal to the exported
+// TestStableAPIIsListed keeps internal/house/testdata/api.txt equal to the exported
 // identifiers of the stable tier, one a line, so that a change shows in review.
 func TestStableAPIIsListed(t *testing.T) {
 	t.Parallel()
@@ -65,7 +65,7 @@ func TestStableAPIIsListed(t *testing.T) {
 			t.Errorf("+ %s", line)
 		}
 	}
-	t.Fatalf("%s is stale: go test . -run TestStableAPIIsListed -update, and name breaking changes in CHANGELOG.md", apiPaper)
+	t.Fatalf("%s is stale: go test ./internal/house -run TestStableAPIIsListed -update, and name breaking changes in CHANGELOG.md", apiPaper)
 }
 
 // exportedBy returns a line for each identifier that a declaration exports:

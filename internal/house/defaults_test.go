@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package steer_test
+package house_test
 
 import (
 	"bytes"
@@ -41,7 +41,7 @@ func optionStructs() [][2]string {
 func TestDefaultsAreListed(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	out.WriteString("# Options and their defaults\n\nMade of the documentation of the options by `go test . -run TestDefaultsAreListed -update`; the zero value of an option works unless the option is called required.\n")
+	out.WriteString("# Options and their defaults\n\nMade of the documentation of the options by `go test ./internal/house -run TestDefaultsAreListed -update`; the zero value of an option works unless the option is called required.\n")
 	writeFlags(t, &out)
 	writeControllerOptions(t, &out)
 	for _, o := range optionStructs() {
@@ -51,7 +51,7 @@ func TestDefaultsAreListed(t *testing.T) {
 		return
 	}
 	if !*update {
-		t.Fatalf("%s is stale: go test . -run TestDefaultsAreListed -update", defaultsPaper)
+		t.Fatalf("%s is stale: go test ./internal/house -run TestDefaultsAreListed -update", defaultsPaper)
 	}
 	if err := os.WriteFile(defaultsPaper, out.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
