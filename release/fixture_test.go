@@ -52,7 +52,7 @@ func main() {
 		"storage/sqlite/db.go":                "package sqlite\n\nimport \"" + steerPath + "\"\n\n// Name is that of steer.\nconst Name = steer.Name\n",
 		"trace/otel/go.mod":                   nested("trace/otel", "../"),
 		"trace/otel/otel.go":                  "package otel\n\nimport \"" + steerPath + "\"\n\n// Name is that of steer.\nconst Name = steer.Name\n",
-		"internal/house/testdata/api.txt":              ".: const Name\n",
+		"internal/house/testdata/api.txt":     ".: const Name\n",
 		changelogFile:                         "# Changelog\n\n## Unreleased\n\n## " + version + " - 2026-11-23\n\n### Added\n\n- A command.\n",
 	}
 }
