@@ -95,7 +95,7 @@ func TestFindingsNameWhatMarkersLackAndWhatNothingNeeds(t *testing.T) {
 			deployments + "get;list;watch;update;delete", Used{{"apps", "deployments", "delete"}: {"TestA"}},
 			"guestbook_controller.go:17: no test used update deployments (apps), and the code does not declare it; remove it, or test what needs it",
 		},
-		"verbs that no request has": {deployments + "get;list;watch;bind;escalate;impersonate;use", Used{{"apps", "deployments", "list"}: {"TestA"}}, ""},
+		"verbs that no request has":                 {deployments + "get;list;watch;bind;escalate;impersonate;use", Used{{"apps", "deployments", "list"}: {"TestA"}}, ""},
 		"verbs without a record of tests":           {deployments + "get;list;watch;update", nil, ""},
 		"a wildcard":                                {deployments + "*", nil, "guestbook_controller.go:17: verbs=* gives rights that nothing needs; name those that the operator needs"},
 		"leases are in the role of leader election": {deployments + "get;list;watch", Used{{"coordination.k8s.io", "leases", "create"}: {"TestA"}}, ""},
