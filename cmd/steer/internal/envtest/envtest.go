@@ -446,12 +446,15 @@ func authorizerOf(modes []string) (auth.Authorizer, error) {
 	return auth.Authorizers{auth.AllowMasters{}}, nil
 }
 
-// allowKnown allows everything to users who have shown who they are.
+// allowKnown allows everything to users who have shown who they are, and answers a review
+// of any other user but the anonymous one alike: a review may name no groups.
 type allowKnown struct{}
+
+func known(u *auth.User) bool { return u.Name != auth.Anonymous && !u.In(auth.Unauthenticated) }
 
 // Authorize implements [auth.Authorizer].
 func (allowKnown) Authorize(_ context.Context, a *auth.Attributes) (auth.Decision, string, error) {
-	if a.User.In(auth.Authenticated) {
+	if known(a.User) {
 		return auth.Allow, "", nil
 	}
 	return auth.NoOpinion, "", nil
@@ -459,7 +462,7 @@ func (allowKnown) Authorize(_ context.Context, a *auth.Attributes) (auth.Decisio
 
 // Rules implements [auth.RuleLister].
 func (allowKnown) Rules(ctx context.Context, user *auth.User, namespace string) (auth.Rules, error) {
-	if user.In(auth.Authenticated) {
+	if known(user) {
 		return auth.AllowAll{}.Rules(ctx, user, namespace)
 	}
 	return auth.Rules{}, nil

@@ -162,6 +162,7 @@ func TestOpenModeAllowsOnlyKnownUsers(t *testing.T) {
 		want auth.Decision
 	}{
 		{"known, resource", auth.Attributes{User: known, Verb: "delete", ResourceRequest: true, Resource: "secrets"}, auth.Allow},
+		{"reviewed without groups", auth.Attributes{User: &auth.User{Name: "jane"}, Verb: "list", ResourceRequest: true, Resource: "secrets"}, auth.Allow},
 		{"stranger, resource", auth.Attributes{User: stranger, Verb: "list", ResourceRequest: true, Resource: "secrets"}, auth.NoOpinion},
 		{"stranger, health", auth.Attributes{User: stranger, Verb: "get", Path: "/healthz"}, auth.Allow},
 	} {
