@@ -46,6 +46,36 @@ func TestBehaviourTableIsLive(t *testing.T) {
 	keepLive(t, "docs/behaviour.md", "behaviour", table.String())
 }
 
+// TestSuitesTableIsLive keeps the table of Kubernetes' own tests equal to their verdicts.
+func TestSuitesTableIsLive(t *testing.T) {
+	t.Parallel()
+	verdicts := []string{"pass", "fail", "either", "skip", "n/a"}
+	files, err := filepath.Glob("oracle/testdata/suites/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no suites: %v", err)
+	}
+	slices.Sort(files)
+	var table strings.Builder
+	table.WriteString("| suite | pass | fail | by what is faster | skip themselves | not applicable |\n|---|---|---|---|---|---|\n")
+	sum := make([]int, len(verdicts))
+	row := func(name string, n []int) {
+		fmt.Fprintf(&table, "| %s | %d | %d | %d | %d | %d |\n", name, n[0], n[1], n[2], n[3], n[4])
+	}
+	for _, file := range files {
+		n := make([]int, len(verdicts))
+		for line := range strings.Lines(readPaper(t, file)) {
+			verdict, _, _ := strings.Cut(line, " ")
+			if i := slices.Index(verdicts, verdict); i >= 0 {
+				n[i]++
+				sum[i]++
+			}
+		}
+		row("`"+strings.TrimSuffix(filepath.Base(file), ".txt")+"`", n)
+	}
+	row("all", sum)
+	keepLive(t, "docs/behaviour.md", "suites", table.String())
+}
+
 // uncapitalised makes the beginning of a sentence the middle of one: a name that
 // has further capitals keeps its first.
 func uncapitalised(sentence string) string {
