@@ -217,7 +217,7 @@ func TestTypesOfTestsAreGenerated(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{"generate/protobuf/testdata/mirror", "apiserver/custom/testdata/boats/v1"} {
-		r, err := generate.Parse([]string{"protobuf:headerFile=" + filepath.Join(root, "testdata", "house", "header.go.txt"), "paths=."}, generate.Steer)
+		r, err := generate.Parse([]string{"protobuf:headerFile=" + filepath.Join(root, "internal", "house", "testdata", "header.go.txt"), "paths=."}, generate.Steer)
 		if err != nil {
 			t.Fatal(err)
 		}
