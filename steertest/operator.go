@@ -162,7 +162,7 @@ func (e *Env) managerOptions(n int) (manager.Options, error) {
 		}
 	}
 	if !e.options.Mistakes {
-		o.Webhooks.NotIdempotent = e.mistakes.Look
+		o.Webhooks.OnMistake = e.mistakes.Look
 	}
 	return o, nil
 }

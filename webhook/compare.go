@@ -15,10 +15,12 @@ import (
 // Compare compares what is served with what API servers are told to call: objects are the
 // webhook configurations, and the CustomResourceDefinitions of kinds with several versions,
 // in any order; others are left out. It returns what only one side has, in a sentence each
-// that says what to add; nil when they agree. Configurations that name a URL, or a Service
-// in another namespace than that of [Authority] where there is one, are not the
-// operator's.
-func (s *Server) Compare(objects ...*unstructured.Unstructured) (differences []string) {
+// that says what to add: unserved is what API servers call and nothing serves, which is so
+// too while a part of an operator runs, as in a test of one controller; unconfigured is what
+// is served and never called. Both are nil when the sides agree. Configurations that name a
+// URL, or a Service in another namespace than that of [Authority] where there is one,
+// are not the operator's.
+func (s *Server) Compare(objects ...*unstructured.Unstructured) (unserved, unconfigured []string) {
 	c := comparison{server: s, served: s.Paths(), configured: map[string]bool{conversionPath: true}}
 	for _, obj := range objects {
 		switch obj.GetKind() {
@@ -32,22 +34,28 @@ func (s *Server) Compare(objects ...*unstructured.Unstructured) (differences []s
 	}
 	for _, path := range c.served {
 		if !c.configured[path] {
-			c.say("%s is served, but no webhook configuration has it, so nothing calls it: the marker +kubebuilder:webhook:path=%s is missing, or steer generate has to run", path, path)
+			c.never("%s is served, but no webhook configuration has it, so nothing calls it: the marker +kubebuilder:webhook:path=%s is missing, or steer generate has to run", path, path)
 		}
 	}
-	return c.differences
+	return c.unserved, c.unconfigured
 }
 
 // comparison is one call of Compare.
 type comparison struct {
-	server      *Server
-	served      []string
-	configured  map[string]bool
-	differences []string
+	server                 *Server
+	served                 []string
+	configured             map[string]bool
+	unserved, unconfigured []string
 }
 
-func (c *comparison) say(format string, args ...any) {
-	c.differences = append(c.differences, fmt.Sprintf(format, args...))
+// lacks notes what nothing serves.
+func (c *comparison) lacks(format string, args ...any) {
+	c.unserved = append(c.unserved, fmt.Sprintf(format, args...))
+}
+
+// never notes what nothing calls.
+func (c *comparison) never(format string, args ...any) {
+	c.unconfigured = append(c.unconfigured, fmt.Sprintf(format, args...))
 }
 
 // hooks compares a webhook configuration.
@@ -68,7 +76,7 @@ func (c *comparison) hooks(obj *unstructured.Unstructured, add string) {
 		if len(c.served) > 0 {
 			is = strings.Join(c.served, ", ")
 		}
-		c.say("%s is in %s %s (webhook %v), but nothing serves it: %s for that kind and version is missing in Setup, or its path is another one; served is %s",
+		c.lacks("%s is in %s %s (webhook %v), but nothing serves it: %s for that kind and version is missing in Setup, or its path is another one; served is %s",
 			path, obj.GetKind(), obj.GetName(), hook["name"], add, is)
 	}
 }
@@ -94,9 +102,24 @@ func (c *comparison) conversion(obj *unstructured.Unstructured) {
 	converts := c.server.Converts(kind)
 	switch {
 	case ours && (!converts || path != conversionPath):
-		c.say("%s is in the conversion of CustomResourceDefinition %s, but nothing serves it for %s: webhook.AddConversion is missing in Setup, which serves %s", path, obj.GetName(), name, conversionPath)
+		c.lacks("%s is in the conversion of CustomResourceDefinition %s, but nothing serves it for %s: webhook.AddConversion is missing in Setup, which serves %s", path, obj.GetName(), name, conversionPath)
 	case config == nil && converts:
 		versions, _, _ := unstructured.NestedSlice(obj.Object, "spec", "versions")
-		c.say("%s is converted by the operator, but CustomResourceDefinition %s does not say so, so its %d versions have the same content under other names: the marker +kubebuilder:conversion:webhook is missing, or steer generate has to run", name, obj.GetName(), len(versions))
+		c.never("%s is converted by the operator, but CustomResourceDefinition %s does not say so, so its %d versions have the same content under other names: the marker +kubebuilder:conversion:webhook is missing, or steer generate has to run", name, obj.GetName(), len(versions))
 	}
+}
+
+// NotServedError reports a call at a path that nothing serves.
+type NotServedError struct {
+	Path string
+	// Served are the paths that are, in order.
+	Served []string
+}
+
+func (e *NotServedError) Error() string {
+	is := "nothing"
+	if len(e.Served) > 0 {
+		is = strings.Join(e.Served, ", ")
+	}
+	return fmt.Sprintf("an API server calls %s, but nothing serves it: webhook.AddDefaulter, AddValidator or AddConversion for that kind and version is missing in Setup, or its path is another one; served is %s", e.Path, is)
 }

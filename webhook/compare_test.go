@@ -57,7 +57,8 @@ func TestPathsThatOnlyOneSideHasAreNamedWithTheLineToAdd(t *testing.T) {
 		if err := tt.add(w); err != nil {
 			t.Fatal(err)
 		}
-		got := strings.Join(w.Compare(tt.objects...), "\n")
+		unserved, unconfigured := w.Compare(tt.objects...)
+		got := strings.Join(append(unserved, unconfigured...), "\n")
 		for _, want := range tt.want {
 			if !strings.Contains(got, want) {
 				t.Errorf("%s: %q is missing in %q", name, want, got)
@@ -103,7 +104,7 @@ func TestDefaulterIsCalledAgainWhereThatIsAsked(t *testing.T) {
 	} {
 		var told []string
 		w := newWeb(t, func(o *webhook.Options) {
-			o.NotIdempotent = func(err error) { told = append(told, err.Error()) }
+			o.OnMistake = func(err error) { told = append(told, err.Error()) }
 		})
 		if err := webhook.AddDefaulter(w, tt.fn); err != nil {
 			t.Fatal(err)

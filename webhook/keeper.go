@@ -65,7 +65,7 @@ type keeping struct {
 	// secret is what Read has returned last.
 	secret *unstructured.Unstructured
 	// compare is that of the server; differ notes what it has told.
-	compare func(...*unstructured.Unstructured) []string
+	compare func(...*unstructured.Unstructured) (unserved, unconfigured []string)
 	differ  []string
 	log     *slog.Logger
 }
@@ -182,7 +182,8 @@ func (k *keeping) Trust(ctx context.Context, bundle []byte) (complete bool) {
 		k.keeper.Told(t.String())
 	}
 	if complete && len(configured) > 0 { // before, their manifests are still to be applied
-		k.tellDifferences(k.compare(configured...))
+		unserved, unconfigured := k.compare(configured...)
+		k.tellDifferences(append(unserved, unconfigured...))
 	}
 	return complete
 }

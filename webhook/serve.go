@@ -47,6 +47,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if handler == nil {
+		if s.opts.OnMistake != nil {
+			s.opts.OnMistake(&NotServedError{Path: r.URL.Path, Served: s.Paths()})
+		}
 		http.Error(w, fmt.Sprintf("no webhook is served at %s; the operator serves %s", r.URL.Path, strings.Join(s.Paths(), ", ")), http.StatusNotFound)
 		return
 	}

@@ -58,10 +58,10 @@ type Options struct {
 	// nil leaves it as it is. In a manager, cached reads in it wait until the caches have
 	// been started and synced.
 	Context func(context.Context) context.Context
-	// NotIdempotent is called with a [NotIdempotentError] when a defaulter, called again
-	// with what it has returned, changes the object once more. nil, the default, does not
-	// call it again; package steertest does.
-	NotIdempotent func(error)
+	// OnMistake is called with a [NotIdempotentError] when a defaulter, called again with
+	// what it has returned, changes the object once more, and with a [NotServedError] for
+	// a call at a path that nothing serves. nil, the default, does not call defaulters again.
+	OnMistake func(error)
 	// Trace records the requests, beside reconciles; nil records nothing.
 	Trace *trace.Recorder
 	// Metrics measures the requests; nil measures nothing.

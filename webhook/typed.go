@@ -71,8 +71,8 @@ func (k kind[T]) accepts(r *Request) error {
 // defaulting is a [Defaulter] as a [Handler].
 type defaulting[T Object] struct {
 	kind[T]
-	defaulter     Defaulter[T]
-	notIdempotent func(error)
+	defaulter Defaulter[T]
+	onMistake func(error)
 }
 
 // Handle implements Handler.
@@ -100,15 +100,15 @@ func (d defaulting[T]) Handle(ctx context.Context, r *Request) Response {
 
 // again calls the defaulter with what it has returned, where the options ask for that.
 func (d defaulting[T]) again(ctx context.Context, obj T) {
-	if d.notIdempotent == nil {
+	if d.onMistake == nil {
 		return
 	}
 	second := obj.DeepCopyObject().(T)
 	var differ trace.Differ
 	if err := d.defaulter.Default(ctx, second); err != nil {
-		d.notIdempotent(&NotIdempotentError{d.gvk, "an error: " + err.Error()})
+		d.onMistake(&NotIdempotentError{d.gvk, "an error: " + err.Error()})
 	} else if fields := differ.Changed(obj, second); fields != "" {
-		d.notIdempotent(&NotIdempotentError{d.gvk, fields})
+		d.onMistake(&NotIdempotentError{d.gvk, fields})
 	}
 }
 

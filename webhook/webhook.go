@@ -55,7 +55,7 @@ func AddDefaulter[T Object](m Manager, d Defaulter[T], options ...Option) error 
 	s := m.Webhooks()
 	kind, err := kindOf[T](s)
 	if err == nil {
-		err = s.handle(settingsOf(options, pathOf("mutate", kind.gvk)).path, defaulting[T]{kind, d, s.opts.NotIdempotent})
+		err = s.handle(settingsOf(options, pathOf("mutate", kind.gvk)).path, defaulting[T]{kind, d, s.opts.OnMistake})
 	}
 	if err != nil {
 		return fmt.Errorf("add defaulter %T: %w", d, err)

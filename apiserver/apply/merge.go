@@ -65,8 +65,9 @@ func (m *Manager) applyPlainly(live, applied Object, manager string, force bool)
 	if !ok {
 		return nil, false, nil
 	}
-	if _, has, err := unstructured.NestedFieldNoCopy(configuration.Object, "metadata", "managedFields"); has || err != nil {
-		return nil, false, nil // an error
+	metadata, _ := configuration.Object["metadata"].(map[string]any)
+	if _, has := metadata["managedFields"]; has || metadata == nil {
+		return nil, false, nil // an error, which the library returns
 	}
 	wished, ok := texts(configuration.Object)
 	if !ok {

@@ -114,7 +114,7 @@ func TestMetadataIsThatOfUnstructuredObjects(t *testing.T) {
 			o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "A", Name: "a", UID: "b", Controller: &yes}})
 		},
 		"managers": func(o object) {
-			o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "m", Time: &at, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:x":{}}`)}}})
+			o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "m", Time: &at, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:x":{}}`)}})
 		},
 		"nobody": func(o object) { o.SetManagedFields([]metav1.ManagedFieldsEntry{}) },
 	}

@@ -37,14 +37,16 @@ func NewFinder(scheme *runtime.Scheme, report func(err error, advice string)) *F
 	return &Finder{report: report, scheme: scheme, told: map[string]bool{}}
 }
 
-// Webhooks returns what of the webhook configurations and definitions, and of what a server
-// serves, only one side has. There is nothing to compare without configurations.
+// Webhooks returns what of a server the webhook configurations and definitions do not have.
+// There is nothing to compare without configurations. What they have and the server lacks
+// may be of parts of the operator that do not run in this test: it is a mistake once it
+// is called.
 func Webhooks(server *webhook.Server, configured []*unstructured.Unstructured) error {
 	if len(configured) == 0 {
 		return nil
 	}
-	if differ := server.Compare(configured...); len(differ) > 0 {
-		return fmt.Errorf("the webhooks of the operator differ from Options.Webhooks (Options.Mistakes permits it):\n\t%s", strings.Join(differ, "\n\t"))
+	if _, unconfigured := server.Compare(configured...); len(unconfigured) > 0 {
+		return fmt.Errorf("the webhooks of the operator differ from Options.Webhooks (Options.Mistakes permits it):\n\t%s", strings.Join(unconfigured, "\n\t"))
 	}
 	return nil
 }
@@ -80,6 +82,7 @@ func (m *Finder) adviceOn(err error) string {
 	var undeclared *cache.NotDeclaredError
 	var unindexed *cache.NotIndexedError
 	var unsettled *webhook.NotIdempotentError
+	var unserved *webhook.NotServedError
 	switch {
 	case errors.As(err, &panicked):
 		return string(panicked.Stack)
@@ -94,6 +97,8 @@ func (m *Finder) adviceOn(err error) string {
 			"\to.Cache.Namespaces = append(o.Cache.Namespaces, %q)", undeclared.Namespace)
 	case errors.As(err, &unsettled):
 		return "The API server may call a defaulter again with what it returned, after another webhook has changed the object, and calls it for every update. Set a field only where it is empty."
+	case errors.As(err, &unserved):
+		return "Add webhook.AddDefaulter, webhook.AddValidator or webhook.AddConversion for that kind to Setup, or correct the path in its marker +kubebuilder:webhook and run steer generate."
 	case errors.As(err, &unindexed):
 		return "Add this line to Setup:\n\terr := " + unindexed.Declare
 	}
