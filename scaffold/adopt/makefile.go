@@ -106,7 +106,8 @@ func recipeEnd(lines []string, i int) int {
 		return i
 	}
 	end := i + 1
-	for end < len(lines) && (strings.HasPrefix(lines[end], "\t") || end > i+1 && continues(lines[end-1])) {
+	// The last of lines is empty: a recipe that goes on there is cut off, and left as it is.
+	for end < len(lines) && lines[end] != "" && (strings.HasPrefix(lines[end], "\t") || end > i+1 && continues(lines[end-1])) {
 		end++
 	}
 	if end == i+1 {
