@@ -72,12 +72,7 @@ func (c *comparison) hooks(obj *unstructured.Unstructured, add string) {
 		if slices.Contains(c.served, path) {
 			continue
 		}
-		is := "none"
-		if len(c.served) > 0 {
-			is = strings.Join(c.served, ", ")
-		}
-		c.lacks("%s is in %s %s (webhook %v), but nothing serves it: %s for that kind and version is missing in Setup, or its path is another one; served is %s",
-			path, obj.GetKind(), obj.GetName(), hook["name"], add, is)
+		c.lacks("%s is in %s %s (webhook %v), but %s", path, obj.GetKind(), obj.GetName(), hook["name"], nothingServes(add, c.served))
 	}
 }
 
@@ -117,9 +112,14 @@ type NotServedError struct {
 }
 
 func (e *NotServedError) Error() string {
-	is := "nothing"
-	if len(e.Served) > 0 {
-		is = strings.Join(e.Served, ", ")
+	return fmt.Sprintf("an API server calls %s, but %s", e.Path, nothingServes("webhook.AddDefaulter, AddValidator or AddConversion", e.Served))
+}
+
+// nothingServes says what to add for a path that is not served, beside those that are.
+func nothingServes(add string, served []string) string {
+	is := "none"
+	if len(served) > 0 {
+		is = strings.Join(served, ", ")
 	}
-	return fmt.Sprintf("an API server calls %s, but nothing serves it: webhook.AddDefaulter, AddValidator or AddConversion for that kind and version is missing in Setup, or its path is another one; served is %s", e.Path, is)
+	return fmt.Sprintf("nothing serves it: %s for that kind and version is missing in Setup, or its path is another one; served is %s", add, is)
 }
