@@ -65,7 +65,7 @@ func (m *Manager) current(live Object) (content map[string]any, record []entry, 
 		record, ok = m.entries(before)
 		ok = ok && len(record) > 0
 	} else {
-		ok = old.Len() == len([]string{"apiVersion", "kind"}) // the object is new
+		ok = old.Len() == 2 // apiVersion and kind: the object is new
 	}
 	if !ok {
 		return nil, nil, false
