@@ -14,18 +14,22 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
+	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/steer-dev/steer/oracle/internal/process"
 )
 
 // Options say where the binaries are and how to run them.
@@ -63,7 +67,7 @@ type Server struct {
 	// Started is how long it took from the first exec to /readyz.
 	Started time.Duration
 
-	etcd, apiserver *process
+	etcd, apiserver *process.Process
 	etcdURL         string
 	dir             string
 	client          *http.Client
@@ -90,13 +94,13 @@ func Start(ctx context.Context, options Options) (_ *Server, err error) {
 			err = errors.Join(err, s.Stop())
 		}
 	}()
-	ports, err := freePorts(3)
+	ports, err := process.FreePorts(3)
 	if err != nil {
 		return nil, err
 	}
 	begin := time.Now()
 	s.etcdURL = fmt.Sprintf("http://127.0.0.1:%d", ports[0])
-	if s.etcd, err = start(options.Log, filepath.Join(binaries, "etcd"), etcdFlags(dir, s.etcdURL, ports[1])...); err != nil {
+	if s.etcd, err = process.Start(options.Log, filepath.Join(binaries, "etcd"), etcdFlags(dir, s.etcdURL, ports[1])...); err != nil {
 		return nil, err
 	}
 	flags, err := s.serverFlags(ports[2])
@@ -113,7 +117,7 @@ func Start(ctx context.Context, options Options) (_ *Server, err error) {
 		}
 		flags = append(flags, more...)
 	}
-	if s.apiserver, err = start(options.Log, filepath.Join(binaries, "kube-apiserver"), append(flags, options.ServerFlags...)...); err != nil {
+	if s.apiserver, err = process.Start(options.Log, filepath.Join(binaries, "kube-apiserver"), append(flags, options.ServerFlags...)...); err != nil {
 		return nil, err
 	}
 	s.URL = fmt.Sprintf("https://127.0.0.1:%d", ports[2])
@@ -180,10 +184,10 @@ func (s *Server) await(ctx context.Context, path string) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("kube-apiserver did not answer %s: %w", path, last)
-		case <-s.etcd.done:
-			return fmt.Errorf("etcd ended: %w", s.etcd.err)
-		case <-s.apiserver.done:
-			return fmt.Errorf("kube-apiserver ended: %w", s.apiserver.err)
+		case <-s.etcd.Ended:
+			return fmt.Errorf("etcd ended: %w", s.etcd.Err)
+		case <-s.apiserver.Ended:
+			return fmt.Errorf("kube-apiserver ended: %w", s.apiserver.Err)
 		case <-pause.C:
 		}
 	}
@@ -269,31 +273,26 @@ func (s *Server) askEtcd(ctx context.Context, path string, question, answer any)
 
 // PIDs returns the process ids of etcd and kube-apiserver.
 func (s *Server) PIDs() []int {
-	return []int{s.etcd.pid(), s.apiserver.pid()}
+	return []int{s.etcd.PID(), s.apiserver.PID()}
 }
 
 // Stop ends both processes, waits for them and removes their directory. It may
 // be called more than once.
 func (s *Server) Stop() error {
-	var errs []error
-	for _, p := range []*process{s.apiserver, s.etcd} {
+	for _, p := range []*process.Process{s.apiserver, s.etcd} {
 		if p != nil {
-			errs = append(errs, p.stop())
+			p.Stop()
 		}
 	}
-	return errors.Join(append(errs, os.RemoveAll(s.dir))...)
+	return os.RemoveAll(s.dir)
 }
 
-// freePorts returns ports that were free a moment ago.
-func freePorts(n int) ([]int, error) {
-	var ports []int
-	for range n {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		defer listener.Close()
-		ports = append(ports, listener.Addr().(*net.TCPAddr).Port)
+// writeKey makes the key that signs service account tokens.
+func writeKey(file string) error {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return err
 	}
-	return ports, nil
+	block := &pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}
+	return os.WriteFile(file, pem.EncodeToMemory(block), 0o600)
 }

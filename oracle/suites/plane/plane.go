@@ -10,18 +10,15 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"k8s.io/client-go/rest"
 
-	"github.com/steer-dev/steer/internal/children"
+	"github.com/steer-dev/steer/oracle/internal/process"
 )
 
 // Program is the variable of the environment with the path of Steer under the name of
@@ -30,7 +27,6 @@ const Program = "STEER_SUITES_PROGRAM"
 
 const (
 	startLimit = 30 * time.Second
-	stopLimit  = 10 * time.Second
 	poll       = 10 * time.Millisecond
 )
 
@@ -39,15 +35,14 @@ type Plane struct {
 	// Config is that of its administrator, without a throttle.
 	Config *rest.Config
 
-	dir    string
-	child  *children.Child
-	exited chan struct{} // closed when the process has ended
+	dir     string
+	process *process.Process
 }
 
 // Start starts one in memory, without controllers, on a port of its own, with flags of
 // kube-apiserver: one that Steer does not know is an error. Those of etcd are left out.
 // Stop ends it.
-func Start(logf func(format string, args ...any), flags ...string) (*Plane, error) {
+func Start(logf func(format string, args ...any), flags ...string) (_ *Plane, err error) {
 	program := os.Getenv(Program)
 	if program == "" {
 		return nil, fmt.Errorf("%s is not set: run the suites with go run ./cmd/suites", Program)
@@ -56,41 +51,40 @@ func Start(logf func(format string, args ...any), flags ...string) (*Plane, erro
 	if err != nil {
 		return nil, err
 	}
-	p := &Plane{dir: dir, exited: make(chan struct{})}
-	port, err := freePort()
+	p := &Plane{dir: dir}
+	defer func() {
+		if err != nil {
+			p.Stop()
+		}
+	}()
+	ports, err := process.FreePorts(1)
 	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+		return nil, err
 	}
 	token, tokens := rand.Text(), filepath.Join(dir, "tokens.csv")
 	if err := os.WriteFile(tokens, []byte(token+",admin,admin,system:masters\n"), 0o600); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+		return nil, err
 	}
-	command := exec.Command(program, append([]string{
-		fmt.Sprintf("--secure-port=%d", port), "--cert-dir=" + dir, "--token-auth-file=" + tokens,
-	}, withoutEtcd(flags)...)...)
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+		return nil, err
 	}
 	defer log.Close()
-	command.Stdout, command.Stderr = log, log
-	if p.child, err = children.Start(command); err != nil {
-		return nil, errors.Join(fmt.Errorf("start %s: %w", program, err), os.RemoveAll(dir))
+	p.process, err = process.Start(log, program, append([]string{
+		fmt.Sprintf("--secure-port=%d", ports[0]), "--cert-dir=" + dir, "--token-auth-file=" + tokens,
+	}, withoutEtcd(flags)...)...)
+	if err != nil {
+		return nil, err
 	}
-	go func() {
-		defer close(p.exited)
-		_ = p.child.Wait() // how it ended is its log's to say
-	}()
 	p.Config = &rest.Config{
-		Host: fmt.Sprintf("https://127.0.0.1:%d", port), BearerToken: token, QPS: -1,
+		Host: fmt.Sprintf("https://127.0.0.1:%d", ports[0]), BearerToken: token, QPS: -1,
 		TLSClientConfig: rest.TLSClientConfig{CAFile: filepath.Join(dir, "apiserver.crt")},
 	}
 	if err := p.ready(); err != nil {
 		text, _ := os.ReadFile(log.Name())
-		p.Stop()
-		return nil, fmt.Errorf("%s: %w: %s", command, err, text)
+		return nil, fmt.Errorf("%s: %w: %s", p.process, err, text)
 	}
-	logf("%s", command)
+	logf("%s", p.process)
 	return p, nil
 }
 
@@ -98,7 +92,7 @@ func Start(logf func(format string, args ...any), flags ...string) (*Plane, erro
 func (p *Plane) ready() error {
 	for began := time.Now(); time.Since(began) < startLimit; time.Sleep(poll) {
 		select {
-		case <-p.exited:
+		case <-p.process.Ended:
 			return errors.New("it does not start")
 		default:
 		}
@@ -118,12 +112,8 @@ func (p *Plane) ready() error {
 
 // Stop ends the process, and returns when it has ended.
 func (p *Plane) Stop() {
-	p.child.Signal(syscall.SIGTERM)
-	select {
-	case <-p.exited:
-	case <-time.After(stopLimit):
-		p.child.Kill()
-		<-p.exited
+	if p.process != nil {
+		p.process.Stop()
 	}
 	_ = os.RemoveAll(p.dir)
 }
@@ -142,13 +132,4 @@ func withoutEtcd(flags []string) []string {
 		out = append(out, flags[i])
 	}
 	return out
-}
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }
