@@ -231,7 +231,7 @@ func testDeadlinesFreeTheSlotsOfStalledClients(t *testing.T, role string) {
 				}
 				for _, h := range clients {
 					h.mu.Lock()
-					if got := h.received.String(); !strings.Contains(got, "request did not complete within the allotted timeout") {
+					if got := h.received.String(); !strings.Contains(got, `{"metadata":{},"status":"Failure","message":"Timeout: request did not complete within the allotted timeout"`) {
 						t.Errorf("a client that sent half a body got %q", got)
 					}
 					h.mu.Unlock()

@@ -14,11 +14,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/steer-dev/steer/apiserver/internal/endpoint"
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
+	"github.com/steer-dev/steer/apiserver/internal/zpages"
 	"github.com/steer-dev/steer/apiserver/notes"
 	"github.com/steer-dev/steer/apiserver/resource"
 )
@@ -37,6 +39,7 @@ func (s *Server) mountBuiltins() {
 		}
 		t.handlers[indexPath] = http.HandlerFunc(s.index)
 		t.handlers["/version"], t.handlers["/version/"] = http.HandlerFunc(s.version), http.HandlerFunc(s.version)
+		t.handlers["/statusz"], t.handlers["/flagz"] = s.statusz(), zpages.Flagz(s.options.Flags)
 		t.handlers[notes.Path] = s.notes
 		t.handlers["/metrics"] = s.metrics.handler()
 		t.handlers["/metrics/slis"] = slis.handler()
@@ -91,6 +94,15 @@ func (s *Server) version(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(raw)
+}
+
+// statusz answers /statusz.
+func (s *Server) statusz() http.Handler {
+	number := strings.TrimPrefix(kubernetesVersion, "v")
+	return zpages.Statusz(zpages.Process{
+		Started: time.Now(), GoVersion: runtime.Version(),
+		Version: number, Emulates: number[:strings.LastIndex(number, ".")], Paths: s.paths,
+	})
 }
 
 // refuse answers a request for a mounted path with the Status of an error.

@@ -38,6 +38,9 @@ type Options struct {
 	Limits Limits
 	// Version of Steer as shown in /version. Empty: "devel".
 	Version string
+	// Flags of the program with their values, shown at /flagz as they are: leave out what is
+	// secret. nil: none are shown.
+	Flags map[string]string
 	// Metrics receives the server's metrics and is served at /metrics; the collectors
 	// of Go and of the process are added on the first request. nil: a registry of its
 	// own.

@@ -74,11 +74,17 @@ func (s *Server) recovered(w *exchange.Writer, req *endpoint.Request, v any) {
 // rest on is looked up, the request is authorized, takes a slot, and then its body is
 // read. Requests that are not long-running have a time limit; 0 is none; malformed is the
 // error of a timeout parameter that cannot be parsed.
-func (s *Server) admitted(w *exchange.Writer, r *http.Request, req *endpoint.Request, limit time.Duration, malformed error) error {
+func (s *Server) admitted(w *exchange.Writer, r *http.Request, req *endpoint.Request, limit time.Duration, malformed error) (err error) {
 	ctx := r.Context()
 	if limit > 0 {
 		limited := within(ctx, limit)
-		defer limited.stop()
+		defer func() {
+			// Reading the body may have ended first, which ends the context of the request.
+			if err != nil && !req.LongRunning() && (errors.Is(err, context.DeadlineExceeded) || errors.Is(limited.Err(), context.DeadlineExceeded)) {
+				err = errTimedOut // whatever failed for want of time
+			}
+			limited.stop()
+		}()
 		ctx = limited
 	}
 	arrived := &arrival{server: s, req: req}
@@ -334,11 +340,18 @@ func (t *served) serves(group, version string) bool {
 	return false
 }
 
+// errTimedOut is the error of a request whose time limit has passed.
+var errTimedOut = errors.New("the time limit of the request has passed")
+
 // fail answers with the Status of an error.
 func (s *Server) fail(w *exchange.Writer, req *endpoint.Request, err error) {
 	if w.Code != 0 {
 		s.options.Log.Error("an answer was cut short", "verb", req.Verb, "path", req.Path, "error", err)
 		panic(http.ErrAbortHandler)
+	}
+	if errors.Is(err, errTimedOut) {
+		exchange.SendTimedOut(w)
+		return
 	}
 	status := s.endpoint.Status(req, err)
 	if d := status.Details; d != nil && d.RetryAfterSeconds > 0 {

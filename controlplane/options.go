@@ -76,6 +76,9 @@ type Options struct {
 	Webhooks webhookclient.Options
 	// Version of Steer, shown in /version. Empty: "devel".
 	Version string
+	// Flags of the program with their values, shown at /flagz as they are: leave out what is
+	// secret. nil: none are shown.
+	Flags map[string]string
 	// Metrics receives the plane's metrics. nil: a registry of its own.
 	Metrics *prometheus.Registry
 	// Log receives what no client sees. nil: discarded.

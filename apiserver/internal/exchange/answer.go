@@ -201,3 +201,15 @@ func SendStatus(w *Writer, r *http.Request, code int, status *metav1.Status) {
 	b.Add(raw)
 	_ = SendJSON(w, r, code, choice, b)
 }
+
+// timedOut is the Status of a request whose time limit has passed, as kube-apiserver writes
+// it: it names no kind, and its media type is that of text. client-go makes a message of
+// its own of it: "the server was unable to return a response in the time allotted, ...".
+const timedOut = `{"metadata":{},"status":"Failure","message":"Timeout: request did not complete within the allotted timeout","reason":"Timeout","details":{},"code":504}`
+
+// SendTimedOut answers a request whose time limit has passed.
+func SendTimedOut(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(http.StatusGatewayTimeout)
+	_, _ = io.WriteString(w, timedOut+"\n") // the client may have gone
+}

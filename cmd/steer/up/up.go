@@ -50,6 +50,7 @@ type upOptions struct {
 	// admissionControl is the value of --admission-control-config-file.
 	admissionControl string
 	verbose          bool
+	flags            map[string]string // all of them with their values
 	several          several
 	etcd             Etcd
 	open             OpenEtcd
@@ -82,6 +83,7 @@ all of them read. Keys are never stored in etcd.`,
 			if len(o.etcd.Servers) > 0 && o.open == nil {
 				return runSibling(cmd.Context(), os.Args[1:], o.several.delay)
 			}
+			o.flags = planeflags.Values(cmd.Flags())
 			return up(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
@@ -178,7 +180,7 @@ func (o *upOptions) plane(logs io.Writer) (options controlplane.Options, err err
 	if err := o.etcd.validate(o.inMemory); err != nil {
 		return options, err
 	}
-	options = controlplane.Options{Listen: o.listen, Version: command.Version()}
+	options = controlplane.Options{Listen: o.listen, Version: command.Version(), Flags: o.flags}
 	if err := o.several.apply(&options); err != nil {
 		return options, err
 	}

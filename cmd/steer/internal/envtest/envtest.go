@@ -121,6 +121,7 @@ func newAPIServerCommand() *cobra.Command {
 	f.Bool("allow-privileged", true, "no effect: nothing runs Pods")
 	planeflags.AddAdmissionControl(f, &s.admissionControl)
 	s.who.register(f)
+	cmd.PreRun = func(*cobra.Command, []string) { s.flags = planeflags.Values(f) }
 	return cmd
 }
 
@@ -257,6 +258,7 @@ type apiserverFlags struct {
 	verbosity         int
 	admissionControl  string
 	who               authenticationFlags
+	flags             map[string]string // all of them with their values
 }
 
 // run serves until ctx ends.
@@ -336,7 +338,7 @@ func (s *apiserverFlags) options(notes io.Writer) (controlplane.Options, error) 
 	}
 	o := controlplane.Options{
 		Listen:  net.JoinHostPort(s.address.String(), strconv.Itoa(int(s.port))),
-		Version: command.Version(),
+		Version: command.Version(), Flags: s.flags,
 	}
 	if s.verbosity > 0 {
 		o.Log = slog.New(slog.NewTextHandler(notes, &slog.HandlerOptions{Level: slog.LevelDebug}))
