@@ -275,6 +275,12 @@ func TestNotesOfAServerThatLeadsAgainHaveAGap(t *testing.T) {
 		c.awaitLeaderOtherThan(other)
 		thaw()
 		leads.must(http.MethodPost, path, "metadata: {generateName: a-}")
+		// What it refuses to the other one tells that it was replaced; it campaigns again then.
+		for code := http.StatusServiceUnavailable; code != http.StatusCreated; {
+			if code, _ = other.do(http.MethodPost, path, "metadata: {generateName: a-}"); code != http.StatusCreated && code != http.StatusServiceUnavailable {
+				t.Fatal(code)
+			}
+		}
 	}
 	elsewhere := second.must(http.MethodGet, path, "").Object["items"].([]any)
 	oldest := int64(0) // of the revisions that either has written

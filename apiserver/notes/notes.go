@@ -40,7 +40,8 @@ const (
 // Note says who wrote a revision.
 type Note struct {
 	Revision storage.Revision `json:"-"`
-	// Term of the leader at the time of the write, where several servers share a store.
+	// Term of the leader when the note was made, where several servers share a store. A
+	// later one than that of the write is known by its revision, which is above the write's.
 	Term storage.Revision `json:"-"`
 	Time time.Time        `json:"time"`
 	// Verb of the request: create, update, patch, delete or deletecollection.
@@ -140,8 +141,8 @@ type List struct {
 	APIVersion string `json:"apiVersion"`
 	// KnownFrom is the oldest revision from which on this server has a note of each write.
 	// What is older it has forgotten, or was written before it was started; of several
-	// servers, it has not led all the time, and only some of the older writes have a note.
-	// Empty: it has none.
+	// servers, it is in the newest term of this one, and what others wrote before or after
+	// that has a note there. Empty: it has none.
 	KnownFrom string `json:"knownFrom,omitempty"`
 	// Omitted counts the notes that match and are older than those listed.
 	Omitted int `json:"omitted,omitempty"`
@@ -166,10 +167,10 @@ func (q *Query) selects(n *Note) bool {
 }
 
 // unbroken is where the notes of the newest term begin: between two terms others may have
-// written.
+// written. A term has a revision, and a write that is older was made before it.
 func unbroken(kept []Note) int {
 	first := len(kept) - 1
-	for first > 0 && kept[first-1].Term == kept[first].Term {
+	for first > 0 && kept[first-1].Term == kept[first].Term && kept[first-1].Revision >= kept[first].Term {
 		first--
 	}
 	return first

@@ -43,7 +43,10 @@ func TestNotesAreKnownFromTheNewestTerm(t *testing.T) {
 	for _, c := range []struct {
 		revision, term storage.Revision
 		want           string
-	}{{3, 2, "3"}, {4, 2, "3"}, {9, 8, "9"}, {10, 8, "9"}} {
+	}{
+		{3, 2, "3"}, {4, 2, "3"}, {9, 8, "9"}, {10, 8, "9"},
+		{11, 20, "11"}, {21, 20, "21"}, {22, 20, "21"}, // the write of 11 had its note after the election
+	} {
 		added := note(c.revision, "a")
 		added.Term = c.term
 		n.Add(added)
@@ -51,7 +54,7 @@ func TestNotesAreKnownFromTheNewestTerm(t *testing.T) {
 			t.Errorf("with %d: known from %s, want %s", c.revision, got.KnownFrom, c.want)
 		}
 	}
-	if got := ask(t, n, ""); len(got.Items) != 4 {
+	if got := ask(t, n, ""); len(got.Items) != 7 {
 		t.Errorf("%d notes: those of the earlier term are listed as well", len(got.Items))
 	}
 }

@@ -104,7 +104,11 @@ func (s *SharedServer) Campaign(ctx context.Context, as storage.Member) (storage
 			return nil, err
 		}
 		_, grown := s.db.since(0)
-		rev, until := s.db.acquire(as)
+		var rev storage.Revision
+		var until time.Time
+		if err := s.awake(ctx, func() { rev, until = s.db.acquire(as) }); err != nil {
+			return nil, err
+		}
 		if rev > 0 {
 			return s.begin(ctx, rev)
 		}
@@ -148,16 +152,44 @@ func (s *SharedServer) Commit(ctx context.Context, w storage.Write) (*storage.Re
 	if err := s.usable(ctx); err != nil {
 		return nil, err
 	}
-	t := s.current()
-	if t == nil {
+	var t *term
+	var rev storage.Revision
+	var refused error
+	err := s.awake(ctx, func() {
+		if t = s.term; t != nil {
+			rev, refused = s.db.commitIn(t.revision, w)
+		}
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case t == nil:
 		return nil, storage.ErrNotLeader
-	}
-	rev, refused := s.db.commitIn(t.revision, w)
-	if rev == 0 {
+	case rev == 0:
 		t.end()
 		return nil, refused
 	}
 	return s.outcome(ctx, w, rev, refused)
+}
+
+// awake has f reach the database, once the store is not frozen; s.leading is held meanwhile.
+func (s *SharedServer) awake(ctx context.Context, f func()) error {
+	for {
+		s.leading.Lock()
+		frozen := s.frozen
+		if frozen == nil {
+			f()
+		}
+		s.leading.Unlock()
+		if frozen == nil {
+			return nil
+		}
+		select {
+		case <-frozen:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // current returns the newest term, nil if there was none.
@@ -167,8 +199,8 @@ func (s *SharedServer) current() *term {
 	return s.term
 }
 
-// Freeze keeps the store from renewing its lease and from receiving writes until thaw is
-// called, as if its process were paused. Its clock goes on.
+// Freeze keeps the store from renewing its lease, from campaigning, writing and receiving
+// writes until thaw is called, as if its process were paused. Its clock goes on.
 func (s *SharedServer) Freeze() (thaw func()) {
 	resume := s.Pause()
 	s.leading.Lock()

@@ -4,6 +4,7 @@
 package storagetest_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -93,5 +94,35 @@ func TestLeaderThatWasPausedPastItsLeaseCannotWrite(t *testing.T) {
 			t.Errorf("got error %v, want ErrNotLeader", err)
 		}
 		<-term.Done()
+	})
+}
+
+func TestServerThatIsFrozenNeitherWritesNorCampaigns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := storagetest.NewShared(1).OpenServer(storage.MemoryOptions{})
+		defer s.Close()
+		if _, err := s.Campaign(t.Context(), storage.Member{Identity: "one"}); err != nil {
+			t.Fatal(err)
+		}
+		thaw, began := s.Freeze(), time.Now()
+		go func() {
+			time.Sleep(time.Hour)
+			thaw()
+		}()
+		write := storage.Write{Key: storage.Key{Bucket: "b", Name: "n"}, Value: []byte("1"), Expect: storage.AnyRevision}
+		if _, err := s.Commit(t.Context(), write); !errors.Is(err, storage.ErrNotLeader) {
+			t.Errorf("the lease ran out meanwhile: got error %v, want ErrNotLeader", err)
+		}
+		if waited := time.Since(began); waited != time.Hour {
+			t.Errorf("the write ended after %v", waited)
+		}
+		thaw, began = s.Freeze(), time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if term, err := s.Campaign(ctx, storage.Member{Identity: "one"}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got term %v, %v after %v", term, err, time.Since(began))
+		}
+		thaw()
 	})
 }
