@@ -42,7 +42,7 @@ func (a *attribution) read() bool {
 }
 
 // drop returns the object without what its manager applied before and no manager owns now.
-func (a *attribution) drop(after map[string]any) (map[string]any, bool) {
+func (a *attribution) drop(after fields.Object) (fields.Object, bool) {
 	if a.at < 0 || a.set.Contains(a.sets[a.at]) {
 		return after, true
 	}

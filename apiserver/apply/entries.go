@@ -201,6 +201,7 @@ func typedEntries(record []entry) []metav1.ManagedFieldsEntry {
 		return nil
 	}
 	out := make([]metav1.ManagedFieldsEntry, len(record))
+	var text []byte
 	for i := range record {
 		e := &record[i]
 		if !e.changed {
@@ -212,7 +213,8 @@ func typedEntries(record []entry) []metav1.ManagedFieldsEntry {
 			FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{},
 		}
 		if e.set != nil {
-			out[i].FieldsV1.SetRawString(e.set.Text())
+			text = e.set.AppendText(text[:0])
+			out[i].FieldsV1.SetRawBytes(text) // which copies it
 		} else {
 			out[i].FieldsV1 = e.typed.FieldsV1
 		}
@@ -260,10 +262,14 @@ func rawEntries(record []entry) (wire.Text, bool) {
 	return wire.Canonicalize(append(out, ']'))
 }
 
-// setManagedFields sets the managedFields of an object without a Go type; false if they
-// cannot be encoded.
-func (m *Manager) setManagedFields(d *doc.Doc, record []entry) bool {
-	if len(record) == 0 {
+// setManagedFields sets the managedFields of an object; false if they cannot be encoded.
+func (m *Manager) setManagedFields(obj Object, record []entry) bool {
+	d, isDoc := obj.(*doc.Doc)
+	switch {
+	case !isDoc:
+		obj.SetManagedFields(typedEntries(record))
+		return true
+	case len(record) == 0:
 		doc.SetManagedFields(d, doc.Value{})
 		return true
 	}

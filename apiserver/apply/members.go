@@ -5,51 +5,79 @@ package apply
 
 import (
 	"reflect"
+	"slices"
 
+	"github.com/steer-dev/steer/apiserver/apply/internal/fields"
 	"github.com/steer-dev/steer/apiserver/internal/doc"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
-// texts returns an object whose members are text.
-func texts(content map[string]any) (map[string]any, bool) {
-	out := make(map[string]any, len(content)+1)
+// contentObject returns decoded JSON as text.
+func contentObject(content map[string]any) (fields.Object, bool) {
+	out := make(fields.Object, 0, len(content))
 	for name, value := range content {
 		text, ok := wire.EncodeValue(value)
 		if !ok {
 			return nil, false
 		}
-		out[name] = text
+		out = append(out, fields.Member{Name: name, Value: text})
 	}
+	out.Sort()
 	return out, true
 }
 
-// textOf is a member of such an object; "" if it has none.
-func textOf(content map[string]any, name string) wire.Text {
-	text, _ := content[name].(wire.Text)
-	return text
-}
-
-// textsOf returns an object without managedFields whose members are text.
-func textsOf(d *doc.Doc) (map[string]any, bool) {
-	out := make(map[string]any, d.Len())
-	if metadata, has := doc.Metadata(d); has {
+// docObject returns an object without a Go type as text, its metadata on demand; false if it has
+// none.
+func docObject(d *doc.Doc, full bool) (fields.Object, bool) {
+	out := make(fields.Object, 0, d.Len())
+	if metadata, has := doc.Metadata(d); has && full {
 		text, ok := wire.EncodeValue(metadata)
 		if !ok {
 			return nil, false
 		}
-		out["metadata"] = text
+		out = append(out, fields.Member{Name: "metadata", Value: text})
 	}
-	return out, doc.Each(d, d, func(name string, value, _ doc.Value) bool {
+	ok := doc.Each(d, d, func(name string, value, _ doc.Value) bool {
 		text, ok := value.Text()
-		out[name] = text
-		return ok
+		out = append(out, fields.Member{Name: name, Value: text})
+		return ok && name != "metadata" // it is no object
 	})
+	out.Sort()
+	return out, ok
 }
 
-// current returns the object that an apply finds: its members as text, without managedFields,
-// and these. false means that it is left to the library, for example because no manager owns its
-// fields yet.
-func (m *Manager) current(live Object) (content map[string]any, record []entry, ok bool) {
+// docObjects is docObject for two objects; metadata that are the same in both are in neither.
+func docObjects(a, b *doc.Doc) (before, after fields.Object, ok bool) {
+	was, _ := doc.Metadata(a)
+	is, _ := doc.Metadata(b)
+	same := wire.Equal(was, is)
+	if before, ok = docObject(a, !same); ok {
+		after, ok = docObject(b, !same)
+	}
+	return before, after, ok
+}
+
+// typedObject returns a typed object as text; false if it has none.
+func (m *Manager) typedObject(obj Object) (fields.Object, bool) {
+	v := reflect.ValueOf(obj)
+	if m.binding.Endpoint.New == nil || v.Kind() != reflect.Pointer {
+		return nil, false
+	}
+	shallow := reflect.New(v.Type().Elem())
+	shallow.Elem().Set(v.Elem())
+	object, ok := shallow.Interface().(Object)
+	if !ok {
+		return nil, false
+	}
+	object.SetManagedFields(nil)
+	object.GetObjectKind().SetGroupVersionKind(m.binding.Kind)
+	text, ok := wire.EncodeCanonically(object)
+	return fields.Split(text), ok
+}
+
+// current returns the object that an apply finds, and its managedFields. false means that it is
+// left to the library, for example because no manager owns its fields yet.
+func (m *Manager) current(live Object) (object fields.Object, record []entry, ok bool) {
 	old, isDoc := live.(*doc.Doc)
 	if !isDoc {
 		return m.currentTyped(live)
@@ -70,58 +98,25 @@ func (m *Manager) current(live Object) (content map[string]any, record []entry, 
 	if !ok {
 		return nil, nil, false
 	}
-	content, ok = textsOf(old)
-	return content, record, ok
+	object, ok = docObject(old, true)
+	return object, record, ok
 }
 
 // currentTyped is current for a typed object.
-func (m *Manager) currentTyped(live Object) (content map[string]any, record []entry, ok bool) {
-	v := reflect.ValueOf(live)
-	if m.binding.Endpoint.New == nil || v.Kind() != reflect.Pointer {
-		return nil, nil, false
-	}
+func (m *Manager) currentTyped(live Object) (object fields.Object, record []entry, ok bool) {
 	if record, ok = m.typedRecord(live.GetManagedFields()); !ok {
 		return nil, nil, false
 	}
-	shallow := reflect.New(v.Type().Elem())
-	shallow.Elem().Set(v.Elem())
-	object, ok := shallow.Interface().(Object)
-	if !ok {
-		return nil, nil, false
+	if object, ok = m.typedObject(live); !ok || len(record) > 0 {
+		return object, record, ok
 	}
-	object.SetManagedFields(nil)
-	object.GetObjectKind().SetGroupVersionKind(m.binding.Kind)
-	text, ok := encoded(object)
-	if !ok {
-		return nil, nil, false
-	}
-	if len(record) == 0 {
-		fresh := m.binding.Endpoint.New()
-		fresh.GetObjectKind().SetGroupVersionKind(m.binding.Kind)
-		if empty, ok := encoded(fresh); !ok || text != empty {
-			return nil, nil, false
-		}
-	}
-	content = make(map[string]any, 8)
-	r := text.Reader()
-	for name, more := r.Member(); more; name, more = r.Member() {
-		content[name] = r.Take()
-	}
-	return content, record, true
-}
-
-// encoded is the canonical text of a typed object.
-func encoded(obj Object) (wire.Text, bool) {
-	text, _, err := wire.Encode(obj)
-	if err != nil {
-		return "", false
-	}
-	return wire.Canonicalize(text)
+	empty, ok := m.typedObject(m.binding.Endpoint.New())
+	return object, nil, ok && slices.Equal(object, empty)
 }
 
 // built returns the object after an apply, without managedFields; same is set if it is as it
 // was before. false means that its text is not that of an object of the endpoint.
-func (m *Manager) built(live Object, before, after map[string]any, same bool) (Object, bool) {
+func (m *Manager) built(live Object, before, after fields.Object, same bool) (Object, bool) {
 	old, isDoc := live.(*doc.Doc)
 	switch {
 	case isDoc:
@@ -130,32 +125,33 @@ func (m *Manager) built(live Object, before, after map[string]any, same bool) (O
 		return live.DeepCopyObject().(Object), true
 	}
 	size := len("{}")
-	for name := range after {
-		size += len(name) + len(textOf(after, name)) + len(`"":,`)
+	for i := range after {
+		size += len(after[i].Name) + len(after[i].Value) + len(`"":,`)
 	}
 	text := append(make([]byte, 0, size), '{')
-	for name := range after {
-		text = append(wire.AppendName(text, 1, name), textOf(after, name)...)
+	for i := range after {
+		text = append(wire.AppendName(text, 1, after[i].Name), after[i].Value...)
 	}
 	out := m.binding.Endpoint.New()
 	return out, wire.Decode(append(text, '}'), out) == nil
 }
 
 // builtDoc is built for objects without a Go type.
-func builtDoc(old *doc.Doc, before, after map[string]any) Object {
+func builtDoc(old *doc.Doc, before, after fields.Object) Object {
 	out := old.Copy()
-	for name := range before {
-		if _, kept := after[name]; !kept {
+	for i := range before {
+		if name := before[i].Name; after.Get(name) == "" {
 			out.SetContent(nil, name)
 		}
 	}
-	for name, value := range after {
+	for i := range after {
+		name, value := after[i].Name, after[i].Value
 		switch {
-		case before[name] == value:
+		case before.Get(name) == value:
 		case name == "metadata":
-			out.SetContent(map[string]any{name: textOf(after, name).Decode()}, name)
+			out.SetContent(map[string]any{name: value.Decode()}, name)
 		default:
-			out.SetMember(name, doc.OfText(textOf(after, name)))
+			out.SetMember(name, doc.OfText(value))
 		}
 	}
 	return out

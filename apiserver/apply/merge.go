@@ -6,7 +6,7 @@ package apply
 import (
 	"context"
 	"fmt"
-	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/steer-dev/steer/apiserver/apply/internal/fields"
-	"github.com/steer-dev/steer/apiserver/internal/doc"
 )
 
 // Apply merges the applied configuration, an unstructured object, into live and returns
@@ -69,7 +68,7 @@ func (m *Manager) applyPlainly(live, applied Object, manager string, force bool)
 	if _, has := metadata["managedFields"]; has || metadata == nil {
 		return nil, false, nil // an error, which the library returns
 	}
-	wished, ok := texts(configuration.Object)
+	wished, ok := contentObject(configuration.Object)
 	if !ok {
 		return nil, false, nil
 	}
@@ -103,19 +102,15 @@ func (m *Manager) applyPlainly(live, applied Object, manager string, force bool)
 			return nil, true, conflictError(conflicts)
 		}
 	}
-	same := maps.Equal(before, after)
+	same := slices.Equal(before, after)
 	if !a.finish(changes, !same) {
 		return nil, false, nil
 	}
-	if manager == lastAppliedManager && strings.Contains(string(textOf(after, "metadata")), `"`+lastAppliedAnnotation+`":`) {
+	if manager == lastAppliedManager && strings.Contains(string(after.Get("metadata")), `"`+lastAppliedAnnotation+`":`) {
 		return nil, false, nil // it is written anew
 	}
 	if out, ok = m.built(live, before, after, same); !ok {
 		return nil, false, nil
 	}
-	if d, ok := out.(*doc.Doc); ok {
-		return out, m.setManagedFields(d, a.record), nil
-	}
-	out.SetManagedFields(typedEntries(a.record))
-	return out, true, nil
+	return out, m.setManagedFields(out, a.record), nil
 }

@@ -75,38 +75,42 @@ func (m *Manager) updatePlainly(live, obj Object, manager string) bool {
 	if root == nil || resets == nil || !utf8.ValidString(manager) || !m.ofVersion(live) || !m.ofVersion(obj) {
 		return false
 	}
-	old, isDoc := live.(*doc.Doc)
-	wished, alsoDoc := obj.(*doc.Doc)
-	switch {
-	case isDoc != alsoDoc, !isDoc && m.binding.Endpoint.New == nil:
-		return false
-	case isDoc:
-		record, ok := m.serverEntries(old, wished)
-		if !ok {
-			return false
-		}
-		changes, ok := fields.CompareDocs(root, old, wished)
-		if !ok {
-			return false
-		}
-		return m.attribute(changes, record, manager, live.GetUID() == "", func(record []entry) bool { return m.setManagedFields(wished, record) })
-	}
-	record, ok := m.serverTypedEntries(live, obj)
-	a, b := reflect.ValueOf(live), reflect.ValueOf(obj)
-	if !ok || a.Type() != b.Type() || a.Kind() != reflect.Pointer {
-		return false
-	}
-	if len(record) == 0 && live.GetUID() == "" && m.created(a, b, obj, manager) {
+	if m.created(live, obj, manager) {
 		return true
 	}
-	changes, ok := fields.CompareTyped(root, a.Elem(), b.Elem())
+	record, before, after, ok := m.pair(live, obj)
 	if !ok {
 		return false
 	}
-	return m.attribute(changes, record, manager, live.GetUID() == "", func(record []entry) bool {
-		obj.SetManagedFields(typedEntries(record))
-		return true
-	})
+	changes, ok := fields.Compare(root, before, after)
+	if !ok {
+		return false
+	}
+	record, ok = m.attribute(changes, record, manager, live.GetUID() == "")
+	return ok && m.setManagedFields(obj, record)
+}
+
+// pair returns the managedFields before an update, and both objects as text. It is false if the
+// managedFields are not as the server wrote them, or changed by the client.
+func (m *Manager) pair(live, obj Object) (record []entry, before, after fields.Object, ok bool) {
+	old, isDoc := live.(*doc.Doc)
+	wished, alsoDoc := obj.(*doc.Doc)
+	switch {
+	case isDoc != alsoDoc, isDoc == (m.binding.Endpoint.New != nil), reflect.TypeOf(live) != reflect.TypeOf(obj):
+		return nil, nil, nil, false
+	case isDoc:
+		if record, ok = m.serverEntries(old, wished); ok {
+			before, after, ok = docObjects(old, wished)
+		}
+		return record, before, after, ok
+	}
+	if record, ok = m.serverTypedEntries(live, obj); ok {
+		before, ok = m.typedObject(live)
+	}
+	if ok {
+		after, ok = m.typedObject(obj)
+	}
+	return record, before, after, ok
 }
 
 // ofVersion reports whether an object is in the version of the endpoint. A typed object
@@ -116,11 +120,11 @@ func (m *Manager) ofVersion(obj Object) bool {
 	return kind == m.binding.Kind || kind.Empty() && m.binding.Endpoint.New != nil
 }
 
-// attribute computes the managedFields after a write and passes them to set. creates
+// attribute computes the managedFields after an update; false if they are not certain. creates
 // reports that the object did not exist before.
-func (m *Manager) attribute(changes *fields.Tree, record []entry, manager string, creates bool, set func([]entry) bool) bool {
+func (m *Manager) attribute(changes *fields.Tree, record []entry, manager string, creates bool) ([]entry, bool) {
 	if len(record) == 0 && !creates {
-		return set(nil) // managedFields were reset
+		return nil, true // managedFields were reset
 	}
 	changes.Prune(m.resets())
 	root := m.root()
@@ -133,11 +137,11 @@ func (m *Manager) attribute(changes *fields.Tree, record []entry, manager string
 		}
 		before, ok := e.read()
 		if !ok || !before.Fits(root) {
-			return false
+			return nil, false
 		}
 		changed, ok := before.Subtract(changes)
 		if !ok {
-			return false
+			return nil, false
 		}
 		if changed {
 			e.set, e.changed = before, true
@@ -151,13 +155,13 @@ func (m *Manager) attribute(changes *fields.Tree, record []entry, manager string
 			own.set = changes
 			record, at = append(record, own), len(record)
 		} else if !record[at].set.Union(changes) {
-			return false
+			return nil, false
 		}
 		record[at].changed, record[at].time = true, now()
 	}
 	record = slices.DeleteFunc(record, func(e entry) bool { return e.changed && e.set.Empty() })
 	slices.SortStableFunc(record, entry.compare)
-	return set(record)
+	return record, true
 }
 
 // ownOf returns a new entry of a manager.
@@ -171,11 +175,10 @@ func (m *Manager) ownOf(manager string, operation metav1.ManagedFieldsOperationT
 // now is the time of a write.
 func now() time.Time { return time.Now().UTC().Truncate(time.Second) }
 
-// created is updatePlainly and attribute for a typed object that is new: in one pass
-// over it.
-func (m *Manager) created(live, wished reflect.Value, obj Object, manager string) bool {
-	c := m.creation()
-	if c == nil || c.Type != wished.Type().Elem() || !c.Fresh(live.UnsafePointer()) {
+// created sets the managedFields of a typed object that is new, in one pass over it.
+func (m *Manager) created(live, obj Object, manager string) bool {
+	c, was, wished := m.creation(), reflect.ValueOf(live), reflect.ValueOf(obj)
+	if c == nil || obj.GetManagedFields() != nil || was.Type() != wished.Type() || was.Type() != reflect.PointerTo(c.Type) || !c.Fresh(was.UnsafePointer()) {
 		return false
 	}
 	set, ok := c.Of(wished.UnsafePointer())

@@ -6,7 +6,9 @@ package typed
 import (
 	"encoding"
 	"encoding/json"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -76,7 +78,8 @@ type plan struct {
 	typ    reflect.Type
 	of     *plan // what a pointer leads to, or the elements of a list
 	fields []field
-	hides  bool // the struct has fields that JSON does not show
+	sorted []int // the fields in the order of their names
+	hides  bool  // the struct has fields that JSON does not show
 	byName map[string]int
 	blocks []reflect.Type // arrays of 1, 2, 4 ... elements, for lists
 	last   atomic.Int32   // length of the last list: the capacity for the next
@@ -171,6 +174,9 @@ func (c *planner) kindOf(p *plan, t reflect.Type) kind {
 		return mapping(t)
 	case reflect.Struct:
 		if c.addFields(p, t, 0) && len(p.fields) <= maxFields {
+			for _, name := range slices.Sorted(maps.Keys(p.byName)) {
+				p.sorted = append(p.sorted, p.byName[name])
+			}
 			return kindStruct
 		}
 	}

@@ -26,16 +26,34 @@ import (
 //steer:fast typed
 func (p *Plan) Write(object any) (out []byte, whole bool, err error) {
 	w := writer{}
-	out, err = p.root.append(&w, make([]byte, 0, p.size.Load()+64), reflect.ValueOf(object).UnsafePointer())
+	out, err = p.write(&w, object)
+	return out, !w.lossy, err
+}
+
+// WriteSorted is [Plan.Write] with the fields in the order of their names. canonical reports
+// that the text is canonical: it may be so although that is false.
+func (p *Plan) WriteSorted(object any) (out []byte, canonical bool, err error) {
+	w := writer{sorted: true}
+	out, err = p.write(&w, object)
+	return out, !w.verbatim, err
+}
+
+func (p *Plan) write(w *writer, object any) ([]byte, error) {
+	out, err := p.root.append(w, make([]byte, 0, p.size.Load()*9/8+64), reflect.ValueOf(object).UnsafePointer())
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	p.size.Store(int64(len(out)))
-	return out, !w.lossy, nil
+	size := p.size.Load()
+	p.size.Store(max(int64(len(out)), size-size/16)) // small objects are written between large ones
+	return out, nil
 }
 
 // writer collects properties of an object while it is encoded.
-type writer struct{ lossy bool }
+type writer struct {
+	lossy    bool
+	sorted   bool // the fields are in the order of their names
+	verbatim bool // a part was written by a library
+}
 
 const null = "null"
 
@@ -46,7 +64,7 @@ func (p *plan) append(w *writer, out []byte, v unsafe.Pointer) ([]byte, error) {
 	case kindBool:
 		return strconv.AppendBool(out, *(*bool)(v)), nil
 	case kindInt:
-		return strconv.AppendInt(out, p.count(v), 10), nil
+		return strconv.AppendInt(out, Integer(v, p.size), 10), nil
 	case kindStruct:
 		return p.appendStruct(w, out, v)
 	case kindTime:
@@ -67,6 +85,7 @@ func (p *plan) append(w *writer, out []byte, v unsafe.Pointer) ([]byte, error) {
 		}
 	case kindFields:
 		if raw := (*metav1.FieldsV1)(v).GetRawBytes(); len(raw) > 0 && raw[0] == '{' && compact(raw) {
+			w.verbatim = true
 			return append(out, raw...), nil
 		}
 	case kindPointer:
@@ -93,14 +112,14 @@ func (p *plan) append(w *writer, out []byte, v unsafe.Pointer) ([]byte, error) {
 
 // appendForeign encodes a value with the type's own MarshalJSON.
 func (p *plan) appendForeign(w *writer, out []byte, v unsafe.Pointer) ([]byte, error) {
-	w.lossy = true // not checked
+	w.lossy, w.verbatim = true, true // not checked
 	raw, err := jsonv1.Marshal(reflect.NewAt(p.typ, v).Interface())
 	return append(out, raw...), err
 }
 
-// count is a whole number.
-func (p *plan) count(v unsafe.Pointer) int64 {
-	switch p.size {
+// Integer is an integer of size bytes.
+func Integer(v unsafe.Pointer, size uintptr) int64 {
+	switch size {
 	case 1:
 		return int64(*(*int8)(v))
 	case 2:
@@ -123,7 +142,7 @@ func (f *field) omitted(v unsafe.Pointer) bool {
 	case kindBool:
 		return !*(*bool)(v)
 	case kindInt:
-		return f.plan.count(v) == 0
+		return Integer(v, f.plan.size) == 0
 	case kindTexts, kindQuantities, kindBinaries:
 		return len(*(*map[string]string)(v)) == 0
 	case kindTime:
@@ -142,6 +161,9 @@ func (p *plan) appendStruct(w *writer, out []byte, v unsafe.Pointer) (_ []byte, 
 	out = append(out, '{')
 	for i := range p.fields {
 		f := &p.fields[i]
+		if w.sorted {
+			f = &p.fields[p.sorted[i]]
+		}
 		at := unsafe.Add(v, f.offset)
 		if f.omit != never && f.omitted(at) {
 			if f.plan.kind == kindOctets && !isNil(at) {
@@ -232,7 +254,7 @@ func (p *plan) appendMap(w *writer, out []byte, v unsafe.Pointer) (_ []byte, err
 // text appends a string; the library escapes it if needed.
 func (w *writer) text(out []byte, text string) ([]byte, error) {
 	if !PlainText(text) {
-		w.lossy = w.lossy || !utf8.ValidString(text)
+		w.lossy, w.verbatim = w.lossy || !utf8.ValidString(text), true
 		raw, err := jsonv1.Marshal(text)
 		return append(out, raw...), err
 	}

@@ -47,7 +47,7 @@ func (f *canonicalizer) rawFrom(begin int) Text {
 		f.flush(f.at)
 		canonical = f.out
 	}
-	return Text(unsafe.String(unsafe.SliceData(canonical), len(canonical)))
+	return view(canonical)
 }
 
 // flush writes the text up to end.

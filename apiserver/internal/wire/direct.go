@@ -34,6 +34,26 @@ func Encode(from any) (value []byte, whole bool, err error) {
 	return value, false, err
 }
 
+// EncodeCanonically returns the canonical text of a Go value; false if it has none.
+func EncodeCanonically(from any) (Text, bool) {
+	plan := typed.Of(from)
+	if plan == nil {
+		value, err := jsonv1.Marshal(from)
+		if err != nil {
+			return "", false
+		}
+		return Canonicalize(value)
+	}
+	value, canonical, err := plan.WriteSorted(from)
+	switch {
+	case err != nil:
+		return "", false
+	case canonical:
+		return view(value), true
+	}
+	return Canonicalize(value)
+}
+
 // DecodeStrictly decodes untrusted JSON into an empty object, in one pass, if strict
 // decoding would report nothing: no unknown or duplicate field, and nothing unusual. If
 // it returns false, the library must decode it or return the error; the contents of

@@ -17,6 +17,9 @@ import (
 // as an integer), has no text.
 type Text string
 
+// view returns a text that must not be changed any more, which it shares memory with.
+func view(text []byte) Text { return Text(unsafe.String(unsafe.SliceData(text), len(text))) }
+
 // Decode returns the decoded value.
 func (t Text) Decode() any {
 	d := decoding{value: unsafe.Slice(unsafe.StringData(string(t)), len(t))}
@@ -39,7 +42,7 @@ func EncodeValue(value any) (text Text, ok bool) {
 	if err != nil {
 		return "", false
 	}
-	return Text(unsafe.String(unsafe.SliceData(out), len(out))), true
+	return view(out), true
 }
 
 // hasCanonicalText reports whether encoding and decoding a value returns the same

@@ -3,8 +3,6 @@
 
 package wire
 
-import "unsafe"
-
 // TextMerge writes an object with some of its members changed, in the order of their
 // names. All others are copied.
 type TextMerge struct {
@@ -63,5 +61,5 @@ func (m *TextMerge) Put(begin int, name string, value any) bool {
 
 // Value returns the object that was written.
 func (m *TextMerge) Value() Text {
-	return Text(unsafe.String(unsafe.SliceData(m.out), len(m.out)))
+	return view(m.out)
 }

@@ -21,7 +21,7 @@ import (
 )
 
 // Creation computes the managedFields set of new objects of a Go type in one pass over
-// the object: the result of [fields.CompareTyped] with an empty object, without the fields
+// the object: the result of [fields.Compare] with an empty object, without the fields
 // that the endpoint resets, after [fields.Tree.Gains]. It is safe for concurrent use.
 type Creation struct {
 	Type reflect.Type
@@ -30,7 +30,7 @@ type Creation struct {
 	texts sync.Pool
 }
 
-// New compiles a Go type, which must be a struct; nil if only [fields.CompareTyped]
+// New compiles a Go type, which must be a struct; nil if only [fields.Compare]
 // supports it. resets are the fields that no manager owns.
 func New(n *fields.Type, t reflect.Type, resets *fields.Tree) *Creation {
 	if n == nil || t.Kind() != reflect.Struct ||
@@ -54,7 +54,7 @@ func (c *Creation) Fresh(v unsafe.Pointer) bool {
 }
 
 // Of returns the set of an object of the type, which v points to; nil if no manager
-// owns any of its fields. false means that [fields.CompareTyped] must be used.
+// owns any of its fields. false means that [fields.Compare] must be used.
 //
 //steer:fast creation
 func (c *Creation) Of(v unsafe.Pointer) (*metav1.FieldsV1, bool) {
@@ -443,7 +443,7 @@ func (p *plan) appendName(out []byte, v unsafe.Pointer) []byte {
 		if k.plan.kind == planText {
 			out = append(append(append(out, `\"`...), *(*string)(at)...), `\"`...)
 		} else {
-			out = strconv.AppendInt(out, k.plan.count(at), 10)
+			out = strconv.AppendInt(out, typed.Integer(at, k.plan.size), 10)
 		}
 	}
 	if p.keys[0].label == nameless {

@@ -49,7 +49,7 @@ type planField struct {
 type planKind uint8
 
 const (
-	planUnknown planKind = iota // only CompareTyped supports it
+	planUnknown planKind = iota // only a comparison supports it
 	planText
 	planBool
 	planInt
@@ -147,16 +147,16 @@ func (c *planner) plan(n *fields.Type, t reflect.Type) *plan {
 func (c *planner) kindOf(p *plan, n *fields.Type, t reflect.Type) planKind {
 	switch t {
 	case reflect.TypeFor[metav1.Time]():
-		p.holds = n.Holds("")
+		p.holds = n.Holds(`""`)
 		return planTime
 	case reflect.TypeFor[metav1.MicroTime]():
-		p.holds = n.Holds("")
+		p.holds = n.Holds(`""`)
 		return planMicroTime
 	case reflect.TypeFor[resource.Quantity]():
-		p.holds = n.Holds("")
+		p.holds = n.Holds(`""`)
 		return planQuantity
 	case reflect.TypeFor[intstr.IntOrString]():
-		p.holds, p.holdsText = n.Holds(int64(0)), n.Holds("")
+		p.holds, p.holdsText = n.Holds("0"), n.Holds(`""`)
 		return planIntOrString
 	}
 	if value.TypeReflectEntryOf(t).CanConvertToUnstructured() && t.Kind() != reflect.Pointer {
@@ -164,13 +164,13 @@ func (c *planner) kindOf(p *plan, n *fields.Type, t reflect.Type) planKind {
 	}
 	switch t.Kind() {
 	case reflect.String:
-		p.holds = n.Holds("")
+		p.holds = n.Holds(`""`)
 		return planText
 	case reflect.Bool:
-		p.holds = n.Holds(false)
+		p.holds = n.Holds("false")
 		return planBool
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		p.holds = n.Holds(int64(0))
+		p.holds = n.Holds("0")
 		return planInt
 	case reflect.Pointer:
 		p.of = c.plan(n, t.Elem())
@@ -191,7 +191,7 @@ func (c *planner) kindOf(p *plan, n *fields.Type, t reflect.Type) planKind {
 
 func (c *planner) list(p *plan, n *fields.Type, t reflect.Type) planKind {
 	if t.Elem().Kind() == reflect.Uint8 {
-		p.holds = n.Holds("")
+		p.holds = n.Holds(`""`)
 		return planBytes
 	}
 	lists, whole, associative := n.Lists()
@@ -242,7 +242,7 @@ func mapping(p *plan, n *fields.Type, t reflect.Type) planKind {
 	if t.Key().Kind() != reflect.String || !objects || n.Declares() || n.Rest() == nil {
 		return planUnknown
 	}
-	p.whole, p.holds = whole, n.Rest().Holds("")
+	p.whole, p.holds = whole, n.Rest().Holds(`""`)
 	switch {
 	case t.Elem().Kind() == reflect.String && !value.TypeReflectEntryOf(t.Elem()).CanConvertToUnstructured():
 		return planTexts
@@ -289,23 +289,10 @@ func omitsEmpty(field *value.FieldCacheEntry, v reflect.Value) bool {
 	return true
 }
 
-// count returns an integer of any size.
-func (p *plan) count(v unsafe.Pointer) int64 {
-	switch p.size {
-	case 1:
-		return int64(*(*int8)(v))
-	case 2:
-		return int64(*(*int16)(v))
-	case 4:
-		return int64(*(*int32)(v))
-	}
-	return *(*int64)(v)
-}
-
 // compare orders two strings or numbers.
 func (p *plan) compare(a, b unsafe.Pointer) int {
 	if p.kind == planText {
 		return strings.Compare(*(*string)(a), *(*string)(b))
 	}
-	return cmp.Compare(p.count(a), p.count(b))
+	return cmp.Compare(typed.Integer(a, p.size), typed.Integer(b, p.size))
 }

@@ -4,19 +4,12 @@
 package fields
 
 import (
-	"slices"
+	"strings"
+
+	"sigs.k8s.io/structured-merge-diff/v6/schema"
 
 	"github.com/steer-dev/steer/apiserver/internal/typed"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
-)
-
-// side of a pair on which a value exists.
-type side byte
-
-const (
-	left  side = '-'
-	right side = '+'
-	both  side = '='
 )
 
 // jsonType is the type of a JSON value.
@@ -30,180 +23,119 @@ const (
 	otherType // not compared here
 )
 
-func typeOf(value any) jsonType {
-	switch v := value.(type) {
-	case nil:
+func typeOf(value wire.Text) jsonType {
+	switch value[0] {
+	case 'n':
 		return null
-	case map[string]any:
-		if v != nil {
-			return objectForm
-		}
-	case []any:
-		if v != nil {
-			return listForm
-		}
-	case string, bool, int64:
+	case '{':
+		return objectForm
+	case '[':
+		return listForm
+	case '"', 't', 'f':
 		return scalarForm
-	case wire.Text:
-		return typeOfRaw(v)
 	}
-	return otherType
+	if isFraction(value) {
+		return otherType
+	}
+	return scalarForm
 }
 
-// Compare returns the changes from one object to another, both decoded JSON whose
-// members may be raw. false means that the comparison is left to the library, for
-// example because a value is not of its type.
+func isFraction(number wire.Text) bool { return strings.ContainsAny(string(number), ".e") }
+
+// Compare returns the changes from one object to another. false means that the comparison is
+// left to the library, for example because a value is not of its type.
 //
 //steer:fast comparison
-func Compare(n *Type, before, after map[string]any) (*Tree, bool) {
-	t := newTree(8)
-	return t, t.members(n, 0, both, before, after)
+func Compare(n *Type, before, after Object) (*Tree, bool) {
+	if n == nil || !n.object || n.wholeObject {
+		return nil, false
+	}
+	t, last := newTree(16+max(0, after.size()-before.size())/32), int32(0)
+	return t, each(before, after, func(name string, a, b wire.Text) (ok bool) {
+		last, ok = t.compareMember(n, 0, last, name, a, b)
+		return ok
+	})
 }
 
-// compare marks below a branch the differences between two values of a type, of which a
-// write may have removed (left) or added (right) one. false as for [Compare].
-func (t *Tree) compare(n *Type, at int32, where side, a, b any) bool {
-	if n == nil {
+// compareMember compares a member of two objects, of which one may not have it, and adds a
+// branch after its last sibling if they differ. It returns which is the last one then.
+func (t *Tree) compareMember(n *Type, at, last int32, name string, a, b wire.Text) (int32, bool) {
+	if a == b {
+		return last, true
+	}
+	if !typed.PlainText(name) {
+		return last, false
+	}
+	label, of, _ := n.field(name)
+	here := t.grow(at, last, label)
+	return here, t.compare(of, here, a, b)
+}
+
+// compare marks below a branch the differences between two values of a type that differ; one of
+// them may be "", for none. false as for [Compare].
+func (t *Tree) compare(n *Type, at int32, a, b wire.Text) bool {
+	switch {
+	case n == nil:
 		return false
+	case a == "":
+		r := b.Reader()
+		return t.mark(n, at, &r, added, true)
+	case b == "":
+		r := a.Reader()
+		return t.mark(n, at, &r, removed, true)
 	}
 	formA, formB := typeOf(a), typeOf(b)
-	form := formA
-	switch {
-	case where == left:
-	case where == right:
-		form = formB
-	case formA == null:
-		form = formB
-		fallthrough
-	case formB == null:
-		if n.sole() == otherType {
-			return false
-		}
-	case formA != formB:
+	form := max(formA, formB)
+	if formA != formB && (min(formA, formB) != null || n.sole() == otherType) {
 		return false
 	}
-	if form == null {
-		form = n.sole()
+	changed := func(ok bool) bool {
+		t.branches[at].mark = modified
+		return ok
 	}
 	switch form {
 	case scalarForm:
-		if n.scalar == "" || formA != null && !n.Holds(a) || formB != null && !n.Holds(b) {
-			return false
-		}
-		return t.leaf(at, where, a, b)
+		return changed(n.scalar != "" && (formA == null || n.Holds(a)) && (formB == null || n.Holds(b)))
 	case listForm:
-		return n.list && t.compareLists(n, at, where, a, b)
+		switch {
+		case !n.list:
+			return false
+		case n.wholeList:
+			return changed((formA == null || n.fits(a)) && (formB == null || n.fits(b)))
+		case isEmpty(a) && isEmpty(b):
+			return changed(true)
+		}
+		return t.compareLists(n, at, a, b)
 	case objectForm:
-		return n.object && t.compareObjects(n, at, where, a, b)
+		switch {
+		case !n.object:
+			return false
+		case n.wholeObject:
+			return changed((formA == null || n.fits(a)) && (formB == null || n.fits(b)))
+		case isEmpty(a) && isEmpty(b):
+			return changed(true)
+		}
+		last := int32(0)
+		return wire.EachMember(members(a), members(b), func(name string, a, b wire.Text) (ok bool) {
+			last, ok = t.compareMember(n, at, last, name, a, b)
+			return ok
+		})
 	}
 	return false
 }
 
-// sideOf returns the sides on which members exist of which at least one does.
-func sideOf(where side, inA, inB bool) side {
-	switch {
-	case where == both && !inA:
-		return right
-	case where == both && !inB:
-		return left
+// isEmpty reports whether a value has no members and no elements; null has none.
+func isEmpty(value wire.Text) bool { return value == "{}" || value == "[]" || value == "null" }
+
+// members returns an object; "" for null.
+func members(object wire.Text) wire.Text {
+	if !object.IsObject() {
+		return ""
 	}
-	return where
+	return object
 }
 
-// leaf marks an atomic value.
-func (t *Tree) leaf(at int32, where side, a, b any) bool {
-	if where != both {
-		return t.whole(at, where)
-	}
-	if !wire.Equal(a, b) {
-		t.branches[at].mark = modified
-	}
-	return true
-}
-
-// whole marks a value that exists on one side only.
-func (t *Tree) whole(at int32, where side) bool {
-	switch where {
-	case left:
-		t.branches[at].mark = removed
-	case right:
-		t.branches[at].mark = added
-	case both:
-	}
-	return true
-}
-
-func (t *Tree) compareObjects(n *Type, at int32, where side, a, b any) bool {
-	if x, y, ok := rawPair(where, a, b); ok {
-		return t.compareRawObjects(n, at, where, x, y)
-	}
-	old, _ := wire.DecodeValue(a).(map[string]any)
-	wished, _ := wire.DecodeValue(b).(map[string]any)
-	if n.wholeObject {
-		return (old == nil || n.fits(old)) && (wished == nil || n.fits(wished)) && t.leaf(at, where, a, b)
-	}
-	if len(old) == 0 && len(wished) == 0 {
-		return t.leaf(at, where, a, b)
-	}
-	return t.members(n, at, where, old, wished) && t.whole(at, where)
-}
-
-// growField adds the branch of a field.
-func (t *Tree) growField(parent, last int32, name string) int32 {
-	at := t.grow(parent, last, "f:"+name)
-	if parent == 0 && name == "metadata" {
-		t.metadata = at
-	}
-	return at
-}
-
-// isManagedFields reports whether a field is metadata.managedFields, which no manager
-// owns.
-func (t *Tree) isManagedFields(parent int32, name string) bool {
-	return parent != 0 && parent == t.metadata && name == "managedFields"
-}
-
-// members compares the fields of two objects.
-func (t *Tree) members(n *Type, at int32, where side, a, b map[string]any) bool {
-	var few [32]string
-	names := few[:0]
-	for name, value := range a {
-		if other, inBoth := b[name]; !inBoth || !wire.Equal(value, other) {
-			names = append(names, name)
-		}
-	}
-	for name := range b {
-		if _, inBoth := a[name]; !inBoth {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	last := int32(0)
-	for _, name := range names {
-		if t.isManagedFields(at, name) {
-			continue
-		}
-		if !typed.PlainText(name) {
-			return false
-		}
-		valueA, inA := a[name]
-		valueB, inB := b[name]
-		last = t.growField(at, last, name)
-		if !t.compare(n.Field(name), last, sideOf(where, inA, inB), valueA, valueB) {
-			return false
-		}
-	}
-	return true
-}
-
-func (t *Tree) compareLists(n *Type, at int32, where side, a, b any) bool {
-	hasA, hasB := typeOf(a) == listForm, typeOf(b) == listForm
-	switch {
-	case n.wholeList:
-		return (!hasA || n.fits(a)) && (!hasB || n.fits(b)) && t.leaf(at, where, a, b)
-	case isEmpty(a) && isEmpty(b):
-		return t.leaf(at, where, a, b)
-	}
+func (t *Tree) compareLists(n *Type, at int32, a, b wire.Text) bool {
 	elementsA, ok := n.elements(a)
 	if !ok {
 		return false
@@ -232,7 +164,7 @@ func (t *Tree) compareLists(n *Type, at int32, where side, a, b any) bool {
 		if order >= 0 {
 			y, elementsB = elementsB[0], elementsB[1:]
 		}
-		if order == 0 && wire.Equal(x.value, y.value) {
+		if x.value == y.value {
 			continue
 		}
 		label := x.label
@@ -240,9 +172,64 @@ func (t *Tree) compareLists(n *Type, at int32, where side, a, b any) bool {
 			label = y.label
 		}
 		last = t.grow(at, last, label)
-		if !t.compare(n.items, last, sideOf(where, order <= 0, order >= 0), x.value, y.value) {
+		if !t.compare(n.items, last, x.value, y.value) {
 			return false
 		}
 	}
-	return t.whole(at, where)
+	return true
+}
+
+// Holds reports whether a scalar is of the type.
+func (n *Type) Holds(value wire.Text) bool {
+	want := schema.Numeric
+	switch value[0] {
+	case '"':
+		want = schema.String
+	case 't', 'f':
+		want = schema.Boolean
+	case '{', '[', 'n':
+		return false
+	default:
+		if isFraction(value) {
+			return false
+		}
+	}
+	return n.scalar == want || n.scalar == schema.Untyped
+}
+
+// fits reports whether a value certainly has the type and contains nothing whose label
+// depends on values.
+func (n *Type) fits(value wire.Text) bool {
+	r := value.Reader()
+	return n.takes(&r)
+}
+
+// takes is fits for the current value of a reader, which it consumes.
+func (n *Type) takes(r *wire.Reader) bool {
+	if n == nil {
+		return false
+	}
+	switch r.Kind() {
+	case '{':
+		if !n.object {
+			return false
+		}
+		for name, ok := r.Member(); ok; name, ok = r.Member() {
+			if !n.Field(name).takes(r) {
+				return false
+			}
+		}
+		return true
+	case '[':
+		if !n.list || !n.wholeList {
+			return false
+		}
+		for r.Element() {
+			if !n.items.takes(r) {
+				return false
+			}
+		}
+		return true
+	}
+	return n.Holds(r.Take())
 }

@@ -9,44 +9,39 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
-// Drop returns an object, whose members are text, without the fields and elements of last, what
-// a manager applied before, that no set owns any more; managed is the union of all sets, that of
-// the new configuration included. false means that it is left to the library.
+// Drop returns an object without the fields and elements of last, what a manager applied before,
+// that no set owns any more; managed is the union of all sets, that of the new configuration
+// included. false means that it is left to the library.
 //
 // A field stays if it, or what it is a part of, is in managed; so does a field that is not in
 // last itself. Of an object or a list that loses all its members a null remains.
 //
 //steer:fast comparison
-func Drop(n *Type, object map[string]any, last, managed *Tree) (map[string]any, bool) {
+func Drop(n *Type, object Object, last, managed *Tree) (Object, bool) {
 	d := dropping{last: last, managed: managed}
 	inLast, inManaged := last.children(0), managed.children(0)
-	out := make(map[string]any, len(object))
-	for name, value := range object {
-		text, ok := value.(wire.Text)
-		label := "f:" + name
-		if !ok {
-			return nil, false
-		}
+	out := make(Object, 0, len(object))
+	for _, m := range object {
+		label, of, declared := n.field(m.Name)
 		if inLast[label] == 0 {
-			out[name] = value
+			out = append(out, m)
 			continue
 		}
-		if strings.Contains(string(text), "[]") {
+		if strings.Contains(string(m.Value), "[]") {
 			return nil, false // no set has a list without elements, nor what has but those in it
 		}
-		_, named := n.fields[name]
-		at, dropped, ok := d.enter(place{}, n.Field(name), inLast[label], inManaged[label], named)
+		at, dropped, ok := d.enter(place{}, of, inLast[label], inManaged[label], declared)
 		if !ok {
 			return nil, false
 		}
 		if dropped {
 			continue
 		}
-		rest, ok := d.value(make([]byte, 0, len(text)), n.Field(name), text, at)
+		rest, ok := d.value(make([]byte, 0, len(m.Value)), of, m.Value, at)
 		if !ok {
 			return nil, false
 		}
-		out[name] = wire.Text(rest)
+		out = append(out, Member{m.Name, wire.Text(rest)})
 	}
 	return out, true
 }
@@ -82,7 +77,7 @@ func (d *dropping) value(out []byte, n *Type, value wire.Text, at place) ([]byte
 	if at.last == 0 || d.last.branches[at.last].child == 0 {
 		return append(out, value...), true
 	}
-	switch form := typeOfRaw(value); {
+	switch form := typeOf(value); {
 	case form == objectForm && value != "{}" && n.object && !n.wholeObject:
 		return d.object(out, n, value, at)
 	case form == listForm && value != "[]" && n.list && !n.wholeList:
@@ -97,9 +92,9 @@ func (d *dropping) object(out []byte, n *Type, object wire.Text, in place) ([]by
 	begin := len(out)
 	r := object.Reader()
 	for name, more := r.Member(); more; name, more = r.Member() {
-		value, label := r.Take(), "f:"+name
-		_, named := n.fields[name]
-		at, dropped, ok := d.enter(in, n.Field(name), inLast[label], inManaged[label], named)
+		value := r.Take()
+		label, of, declared := n.field(name)
+		at, dropped, ok := d.enter(in, of, inLast[label], inManaged[label], declared)
 		if !ok {
 			return out, false
 		}
@@ -107,7 +102,7 @@ func (d *dropping) object(out []byte, n *Type, object wire.Text, in place) ([]by
 			continue
 		}
 		out = wire.AppendName(out, begin, name)
-		if out, ok = d.value(out, n.Field(name), value, at); !ok {
+		if out, ok = d.value(out, of, value, at); !ok {
 			return out, false
 		}
 	}
@@ -139,7 +134,7 @@ func (d *dropping) list(out []byte, n *Type, list wire.Text, in place) ([]byte, 
 		if len(out) > begin {
 			out = append(out, ',')
 		}
-		if out, ok = d.value(out, n.items, textIn(e), at); !ok {
+		if out, ok = d.value(out, n.items, e.value, at); !ok {
 			return out, false
 		}
 	}

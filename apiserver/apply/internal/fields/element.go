@@ -5,7 +5,6 @@ package fields
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/steer-dev/steer/apiserver/internal/typed"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
@@ -14,49 +13,26 @@ import (
 // element of a list, with the label that names it.
 type element struct {
 	label string
-	value any
-}
-
-// isEmpty reports whether a list has no elements; null has none.
-func isEmpty(list any) bool {
-	switch v := list.(type) {
-	case []any:
-		return len(v) == 0
-	case wire.Text:
-		return v == "[]" || v == "null"
-	}
-	return true
+	value wire.Text
 }
 
 // elements returns the elements of an associative list, none for null. false means that one
 // has no certain label.
-func (n *Type) elements(list any) ([]element, bool) {
+func (n *Type) elements(list wire.Text) (out []element, ok bool) {
 	if !n.associative || n.items == nil {
 		return nil, false
 	}
-	var out []element
-	add := func(value any) bool {
-		label, ok := n.labelOf(value)
-		out = append(out, element{label, value})
-		return ok
+	if list[0] != '[' {
+		return nil, true
 	}
-	switch list := list.(type) {
-	case []any:
-		out = make([]element, 0, len(list))
-		for _, value := range list {
-			if !add(value) {
-				return nil, false
-			}
+	out = make([]element, 0, 8)
+	for r := list.Reader(); r.Element(); {
+		value := r.Take()
+		label, ok := n.labelOf(value)
+		if !ok {
+			return nil, false
 		}
-	case wire.Text:
-		if list[0] != '[' {
-			break
-		}
-		for r := list.Reader(); r.Element(); {
-			if !add(r.Take()) {
-				return nil, false
-			}
-		}
+		out = append(out, element{label, value})
 	}
 	return out, true
 }
@@ -76,14 +52,14 @@ func sortElements(list []element) bool {
 }
 
 // labelOf returns the label of an element of a list.
-func (n *Type) labelOf(value any) (string, bool) {
+func (n *Type) labelOf(value wire.Text) (string, bool) {
 	var few [96]byte
 	out := few[:0]
 	if len(n.keys) == 0 {
 		out, ok := appendScalar(append(out, "v:"...), value)
 		return string(out), ok && n.items.Holds(value)
 	}
-	if typeOf(value) != objectForm || len(n.keys) > MaxKeys {
+	if !value.IsObject() || len(n.keys) > MaxKeys {
 		return "", false
 	}
 	out = append(out, "k:{"...)
@@ -92,9 +68,9 @@ func (n *Type) labelOf(value any) (string, bool) {
 			out = append(out, ',')
 		}
 		out = append(append(append(append(out, quote...), n.keys[i].name...), quote...), ':')
-		part, has := member(value, n.keys[i].name)
+		part := member(value, n.keys[i].name)
 		switch {
-		case has:
+		case part != "":
 			var ok bool
 			if out, ok = appendScalar(out, part); !ok {
 				return "", false
@@ -109,35 +85,22 @@ func (n *Type) labelOf(value any) (string, bool) {
 	return string(out), true
 }
 
-// member returns a member of an object.
-func member(object any, name string) (value any, has bool) {
-	raw, isRaw := object.(wire.Text)
-	if !isRaw {
-		value, has = object.(map[string]any)[name]
-		return value, has
-	}
-	r := raw.Reader()
+// member returns a member of an object; "" if there is none.
+func member(object wire.Text, name string) wire.Text {
+	r := object.Reader()
 	for is, more := r.Member(); more; is, more = r.Member() {
 		if is == name {
-			return r.Take(), true
+			return r.Take()
 		}
 		r.Skip()
 	}
-	return nil, false
+	return ""
 }
 
 // appendScalar appends a text or a whole number as labels have it.
-func appendScalar(out []byte, value any) ([]byte, bool) {
-	switch v := value.(type) {
-	case string:
-		return append(append(append(out, quote...), v...), quote...), typed.PlainText(v)
-	case int64:
-		return strconv.AppendInt(out, v, 10), true
-	case wire.Text:
-		if last := len(v) - 1; v[0] == '"' {
-			return append(append(append(out, quote...), v[1:last]...), quote...), typed.PlainText(string(v[1:last]))
-		}
-		return append(out, v...), v[0] >= '0' && v[0] <= '9' && !isFraction(v) || v[0] == '-' && !isFraction(v)
+func appendScalar(out []byte, value wire.Text) ([]byte, bool) {
+	if last := len(value) - 1; value[0] == '"' {
+		return append(append(append(out, quote...), value[1:last]...), quote...), typed.PlainText(string(value[1:last]))
 	}
-	return out, false
+	return append(out, value...), (value[0] >= '0' && value[0] <= '9' || value[0] == '-') && !isFraction(value)
 }

@@ -5,40 +5,26 @@ package fields
 
 import "github.com/steer-dev/steer/apiserver/internal/wire"
 
-// Merge returns an object, whose members are text, with the fields of a configuration set,
-// whose members are text as well and which [SetOf] accepts. false means that it is left to the
-// library, for example because a value of the object is not of its type.
+// Merge returns an object with the fields of a configuration set, which [SetOf] accepts. false
+// means that it is left to the library, for example because a value of the object is not of its
+// type.
 //
 //steer:fast comparison
-func Merge(n *Type, object, configuration map[string]any) (map[string]any, bool) {
-	out := make(map[string]any, len(object)+len(configuration))
-	for name, value := range object {
-		out[name] = value
-	}
-	for name, value := range configuration {
-		wished, ok := value.(wire.Text)
-		if !ok {
-			return nil, false
+func Merge(n *Type, object, configuration Object) (Object, bool) {
+	out := make(Object, 0, len(object)+len(configuration))
+	return out, each(object, configuration, func(name string, live, wished wire.Text) bool {
+		merged, ok := live, true
+		switch {
+		case live == "":
+			merged = wished
+		case wished != "" && live != wished:
+			var text []byte
+			text, ok = n.Field(name).merge(make([]byte, 0, len(live)+len(wished)), live, wished)
+			merged = wire.Text(text)
 		}
-		current, has := object[name]
-		if !has {
-			out[name] = value
-			continue
-		}
-		live, ok := current.(wire.Text)
-		if !ok {
-			return nil, false
-		}
-		if live == wished {
-			continue
-		}
-		merged, ok := n.Field(name).merge(make([]byte, 0, len(live)+len(wished)), live, wished)
-		if !ok {
-			return nil, false
-		}
-		out[name] = wire.Text(merged)
-	}
-	return out, true
+		out = append(out, Member{name, merged})
+		return ok
+	})
 }
 
 // merge appends a value with those of a configuration set.
@@ -46,7 +32,7 @@ func (n *Type) merge(out []byte, live, wished wire.Text) ([]byte, bool) {
 	if n == nil {
 		return out, false
 	}
-	form, wishedForm := typeOfRaw(live), typeOfRaw(wished)
+	form, wishedForm := typeOf(live), typeOf(wished)
 	switch {
 	case live == wished:
 		return append(out, live...), true
@@ -64,13 +50,13 @@ func (n *Type) merge(out []byte, live, wished wire.Text) ([]byte, bool) {
 	}
 	switch form {
 	case scalarForm:
-		return append(out, wished...), n.holdsRaw(live)
+		return append(out, wished...), n.Holds(live)
 	case objectForm:
 		switch {
 		case !n.object:
 			return out, false
 		case n.wholeObject:
-			return append(out, wished...), n.fitsRaw(live)
+			return append(out, wished...), n.fits(live)
 		}
 		return n.mergeObjects(out, live, wished)
 	case listForm:
@@ -78,7 +64,7 @@ func (n *Type) merge(out []byte, live, wished wire.Text) ([]byte, bool) {
 		case !n.list:
 			return out, false
 		case n.wholeList:
-			return append(out, wished...), n.fitsRaw(live)
+			return append(out, wished...), n.fits(live)
 		}
 		return n.mergeLists(out, live, wished)
 	}
@@ -136,12 +122,12 @@ func (n *Type) mergeLists(out []byte, live, wished wire.Text) ([]byte, bool) {
 		}
 		switch {
 		case j < 0:
-			out = append(out, textIn(a[i])...)
+			out = append(out, a[i].value...)
 		case i < 0:
-			out = append(out, textIn(b[j])...)
+			out = append(out, b[j].value...)
 		default:
 			var fits bool
-			out, fits = n.items.merge(out, textIn(a[i]), textIn(b[j]))
+			out, fits = n.items.merge(out, a[i].value, b[j].value)
 			ok = ok && fits
 		}
 	}
@@ -168,12 +154,6 @@ func (n *Type) mergeLists(out []byte, live, wished wire.Text) ([]byte, bool) {
 		}
 	}
 	return append(out, ']'), ok
-}
-
-// textIn is the text of an element.
-func textIn(e element) wire.Text {
-	value, _ := e.value.(wire.Text)
-	return value
 }
 
 // partners returns where the elements of a list are in another one, -1 for nowhere; false if

@@ -4,62 +4,42 @@
 package fields
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/steer-dev/steer/apiserver/internal/typed"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
-// SetOf returns the fields that a configuration, whose members are text, sets. false means that it is left to the
+// SetOf returns the fields that a configuration sets. false means that it is left to the
 // library, for example because a field is not of its type or two elements have one label.
 //
 //steer:fast comparison
-func SetOf(n *Type, configuration map[string]any) (*Tree, bool) {
+func SetOf(n *Type, configuration Object) (*Tree, bool) {
 	if n == nil || !n.object || n.wholeObject {
 		return nil, false
 	}
-	t := newTree(16)
-	last := int32(0)
-	for _, name := range slices.Sorted(maps.Keys(configuration)) {
-		value, ok := configuration[name].(wire.Text)
-		if !ok {
-			return nil, false
-		}
-		if last, ok = t.addMember(n, 0, last, name, value); !ok {
+	t, last, ok := newTree(16), int32(0), true
+	for i := range configuration {
+		r := configuration[i].Value.Reader()
+		if last, ok = t.markMember(n, 0, last, configuration[i].Name, &r, owned, false); !ok {
 			return nil, false
 		}
 	}
 	return t, true
 }
 
-// addMembers adds the fields of an object below a branch.
-func (t *Tree) addMembers(n *Type, at int32, object wire.Text) (ok bool) {
-	last := int32(0)
-	r := object.Reader()
-	for name, more := r.Member(); more; name, more = r.Member() {
-		if last, ok = t.addMember(n, at, last, name, r.Take()); !ok {
-			return false
-		}
-	}
-	return true
-}
-
-// addMember adds a member of an object after its last sibling, and returns which is the last one
-// then.
-func (t *Tree) addMember(n *Type, at, last int32, name string, value wire.Text) (int32, bool) {
-	field := n.Field(name)
-	if field == nil || !typed.PlainText(name) {
+// markMember marks a member of an object after its last sibling, and returns which is the last
+// one then; the reader is at its value.
+func (t *Tree) markMember(n *Type, at, last int32, name string, r *wire.Reader, as mark, parents bool) (int32, bool) {
+	label, of, declared := n.field(name)
+	if of == nil || !typed.PlainText(name) {
 		return last, false
 	}
-	_, named := n.fields[name]
-	here := t.grow(at, last, "f:"+name)
-	if !t.addValue(field, here, value) {
+	here := t.grow(at, last, label)
+	if !t.mark(of, here, r, as, parents) {
 		return last, false
 	}
 	b := &t.branches[here]
-	if !named || value == "null" || value == "{}" {
-		b.mark = owned
+	if !declared {
+		b.mark = as
 	}
 	if b.mark == unmarked && b.child == 0 { // a list without elements
 		t.cut(at, last, here)
@@ -68,48 +48,52 @@ func (t *Tree) addMember(n *Type, at, last int32, name string, value wire.Text) 
 	return here, true
 }
 
-// addValue adds a value that is set at a branch.
-func (t *Tree) addValue(n *Type, at int32, value wire.Text) bool {
-	switch typeOfRaw(value) {
-	case null:
-		return n.sole() != otherType
-	case scalarForm:
-		t.branches[at].mark = owned
-		return n.holdsRaw(value)
-	case objectForm:
-		if !n.object {
-			return false
-		}
-		if n.wholeObject {
-			t.branches[at].mark = owned
-			return n.fitsRaw(value)
-		}
-		return t.addMembers(n, at, value)
-	case listForm:
-		if n.list && n.wholeList {
-			t.branches[at].mark = owned
-			return n.fitsRaw(value)
-		}
-		return n.list && t.addElements(n, at, value)
-	case otherType:
+// mark marks a branch and what is below it, the value that the reader is at, which it consumes:
+// scalars, nulls, atomic values, objects without members and elements of lists; with parents
+// objects and lists themselves, too.
+func (t *Tree) mark(n *Type, at int32, r *wire.Reader, as mark, parents bool) (ok bool) {
+	kind := r.Kind()
+	whole := parents || kind != '{' && kind != '[' || kind == '{' && n.wholeObject || kind == '[' && n.wholeList
+	if whole {
+		t.branches[at].mark = as
 	}
-	return false
+	switch {
+	case kind == 'n':
+		r.Skip()
+		return n.sole() != otherType
+	case kind == '{' && n.object && !n.wholeObject:
+		last, empty := int32(0), true
+		for name, more := r.Member(); more; name, more = r.Member() {
+			if last, ok = t.markMember(n, at, last, name, r, as, parents); !ok {
+				return false
+			}
+			empty = false
+		}
+		if empty {
+			t.branches[at].mark = as
+		}
+		return true
+	case kind == '[' && n.list && !n.wholeList:
+		list := r.Take()
+		return parents && list == "[]" || t.markElements(n, at, list, as, parents)
+	}
+	return n.takes(r)
 }
 
-// addElements adds the elements of an associative list below a branch.
-func (t *Tree) addElements(n *Type, at int32, list wire.Text) bool {
+// markElements marks the elements of an associative list below a branch.
+func (t *Tree) markElements(n *Type, at int32, list wire.Text, as mark, parents bool) bool {
 	elements, ok := n.elements(list)
 	if !ok || !sortElements(elements) {
 		return false
 	}
 	last := int32(0)
-	for _, e := range elements {
-		value, _ := e.value.(wire.Text)
-		last = t.grow(at, last, e.label)
-		if !t.addValue(n.items, last, value) {
+	for i := range elements {
+		last = t.grow(at, last, elements[i].label)
+		r := elements[i].value.Reader()
+		if !t.mark(n.items, last, &r, as, parents) {
 			return false
 		}
-		t.branches[last].mark = owned
+		t.branches[last].mark = as
 	}
 	return true
 }

@@ -10,7 +10,6 @@ package fields
 // escaped. Labels with more than one spelling are refused by all constructors of trees.
 type Tree struct {
 	branches []branch
-	metadata int32 // the branch of the metadata of an object, if it was visited
 }
 
 // branch is one field. 0 is the index for none.

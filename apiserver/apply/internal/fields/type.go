@@ -4,7 +4,8 @@
 // Package fields computes which fields of an object a write adds, changes and removes,
 // merges configurations into objects, and keeps sets of fields in the encoding of
 // metadata.managedFields. Updates and applies use it to avoid the merge library: it works on
-// canonical text and parses little that does not differ.
+// canonical text, of custom objects and of Go values alike, and parses little that does not
+// differ.
 //
 // A [Type] defines which maps and lists are atomic and which have fields of their own.
 // A [Tree] is a set of fields, or the changes of a write. [SetOf], [Merge] and [Drop] are what
@@ -21,7 +22,6 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 
 	"github.com/steer-dev/steer/apiserver/internal/typed"
-	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
 // Type is one type of a schema. It is immutable.
@@ -34,8 +34,14 @@ type Type struct {
 	// order, or else by their values.
 	associative bool
 	keys        []key
-	fields      map[string]*Type
+	fields      map[string]declaration
 	rest, items *Type
+}
+
+// declaration is a field that a type declares.
+type declaration struct {
+	label string
+	of    *Type
 }
 
 // Compile compiles a type of a schema and the types that it refers to; nil if the
@@ -70,9 +76,9 @@ func compile(s *schema.Schema, ref schema.TypeRef, known map[string]*Type) *Type
 	}
 	if m := atom.Map; m != nil {
 		n.object, n.wholeObject = true, m.ElementRelationship == schema.Atomic
-		n.fields = make(map[string]*Type, len(m.Fields))
+		n.fields = make(map[string]declaration, len(m.Fields))
 		for i := range m.Fields {
-			n.fields[m.Fields[i].Name] = compile(s, m.Fields[i].Type, known)
+			n.fields[m.Fields[i].Name] = declaration{"f:" + m.Fields[i].Name, compile(s, m.Fields[i].Type, known)}
 		}
 		if m.ElementType != (schema.TypeRef{}) {
 			n.rest = compile(s, m.ElementType, known)
@@ -106,9 +112,18 @@ func defaultOf(s *schema.Schema, element schema.TypeRef, name string) string {
 // Field returns the type of a field; nil if there is none.
 func (n *Type) Field(name string) *Type {
 	if f, ok := n.fields[name]; ok {
-		return f
+		return f.of
 	}
 	return n.rest
+}
+
+// field returns the label of a field, and its type; declared reports whether the type has it
+// itself.
+func (n *Type) field(name string) (label string, of *Type, declared bool) {
+	if f, ok := n.fields[name]; ok {
+		return f.label, f.of, true
+	}
+	return "f:" + name, n.rest, false
 }
 
 // Objects reports whether values may be objects, and whether these are atomic.
@@ -139,54 +154,6 @@ func (n *Type) Declares() bool { return len(n.fields) > 0 }
 
 // Nullable reports whether null is one JSON type with all other values.
 func (n *Type) Nullable() bool { return n.sole() != otherType }
-
-// Holds reports whether a scalar is of the type.
-func (n *Type) Holds(value any) bool {
-	switch value := value.(type) {
-	case string:
-		return n.scalar == schema.String || n.scalar == schema.Untyped
-	case bool:
-		return n.scalar == schema.Boolean || n.scalar == schema.Untyped
-	case int64:
-		return n.scalar == schema.Numeric || n.scalar == schema.Untyped
-	case wire.Text:
-		return n.holdsRaw(value)
-	}
-	return false
-}
-
-// fits reports whether a value certainly has the type and contains nothing whose label
-// depends on values.
-func (n *Type) fits(value any) bool {
-	if n == nil {
-		return false
-	}
-	switch v := value.(type) {
-	case wire.Text:
-		return n.fitsRaw(v)
-	case map[string]any:
-		if v == nil || !n.object {
-			return false
-		}
-		for name, member := range v {
-			if !n.Field(name).fits(member) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		if v == nil || !n.list || !n.wholeList {
-			return false
-		}
-		for _, item := range v {
-			if !n.items.fits(item) {
-				return false
-			}
-		}
-		return true
-	}
-	return n.Holds(value)
-}
 
 // sole returns the JSON type of all values of a type other than null; otherType if
 // there are several.
