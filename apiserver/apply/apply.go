@@ -126,33 +126,12 @@ func (b *binding) library(ctx context.Context) (*managedfields.FieldManager, err
 // who owns their fields.
 func (m *Manager) TypeConverter() managedfields.TypeConverter { return m.binding }
 
-// convertsNothing reports whether conversion changes nothing but the apiVersion of an object,
-// to any version that its managedFields have.
-func (m *Manager) convertsNothing(obj Object) bool {
-	return m.binding.Endpoint.Convert == nil || m.inOneVersion(obj)
-}
-
-// inOneVersion reports whether an object and its managedFields are in the version of
-// the endpoint.
-func (m *Manager) inOneVersion(obj Object) bool {
-	own := m.binding.Kind.GroupVersion()
-	if version := obj.GetObjectKind().GroupVersionKind().GroupVersion(); version != own && !version.Empty() {
-		return false
+// decoded returns an object as the library takes it: a copy, if it has no Go type.
+func decoded(obj Object) Object {
+	if d, ok := obj.(*doc.Doc); ok {
+		return &unstructured.Unstructured{Object: d.Content()}
 	}
-	if entries, has, ok := decodedManagedFields(obj); has && ok {
-		for _, entry := range entries {
-			if entry, ok := entry.(map[string]any); !ok || entry["apiVersion"] != own.String() {
-				return false
-			}
-		}
-		return true
-	}
-	for _, entry := range obj.GetManagedFields() {
-		if entry.APIVersion != own.String() {
-			return false
-		}
-	}
-	return true
+	return obj
 }
 
 // typed converts the result of a merge with an applied configuration to the type of the

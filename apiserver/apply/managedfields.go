@@ -13,7 +13,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 
 	"github.com/steer-dev/steer/apiserver/internal/doc"
@@ -155,26 +154,6 @@ func keepTimesOfTyped(old, obj Object) {
 		obj.SetManagedFields(after)
 	}
 	obj.SetResourceVersion(revision)
-}
-
-// decodedManagedFields returns the managedFields of an object without a Go type, decoded,
-// and whether they are set. ok is false if they are not a list.
-func decodedManagedFields(obj Object) (entries []any, has, ok bool) {
-	var value any
-	switch o := obj.(type) {
-	case *doc.Doc:
-		record := doc.ManagedFields(o)
-		value, has = record.Decode(), record.Exists()
-	case *unstructured.Unstructured: // of the library
-		value, has, _ = unstructured.NestedFieldNoCopy(o.Object, "metadata", "managedFields")
-	default:
-		return nil, false, false
-	}
-	if !has {
-		return nil, false, true
-	}
-	entries, ok = value.([]any)
-	return entries, true, ok
 }
 
 // Restore sets managedFields back to before if those in obj cannot be parsed, for

@@ -90,8 +90,6 @@ func (b *binding) ObjectToTyped(obj runtime.Object, options ...typed.ValidationO
 	case *unstructured.Unstructured:
 	case *doc.Doc:
 		obj = decoded(o)
-	case *difference:
-		obj = &unstructured.Unstructured{Object: o.content}
 	default:
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 		if err != nil {

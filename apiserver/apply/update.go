@@ -40,20 +40,11 @@ func (m *Manager) Update(ctx context.Context, live, obj Object, manager string) 
 
 // updateByLibrary sets the managedFields of obj with the library.
 func (m *Manager) updateByLibrary(library *managedfields.FieldManager, live, obj Object, manager string) error {
-	live = live.DeepCopyObject().(Object) // the library sets its apiVersion
-	if !m.convertsNothing(live) || !m.convertsNothing(obj) {
-		// Differences cannot be converted, only whole objects.
-		return setManagedFieldsByLibrary(library, decoded(live), decoded(obj), obj, manager)
-	}
-	before, after, err := m.binding.differences(live, obj)
-	if err != nil {
-		return err
-	}
-	return setManagedFieldsByLibrary(library, m.binding.wrap(before, live), m.binding.wrap(after, obj), obj, manager)
+	// The library sets the apiVersion of the live object.
+	return setManagedFieldsByLibrary(library, decoded(live.DeepCopyObject().(Object)), decoded(obj), obj, manager)
 }
 
-// setManagedFieldsByLibrary sets managedFields with the library from a pair of objects,
-// or from differences between them.
+// setManagedFieldsByLibrary sets managedFields with the library from a pair of objects.
 func setManagedFieldsByLibrary(library *managedfields.FieldManager, live, changed, obj Object, manager string) error {
 	out, err := library.Update(live, changed, manager)
 	if err != nil {

@@ -327,34 +327,6 @@ func Each(a, b *Doc, do func(name string, a, b Value) bool) bool {
 	return true
 }
 
-// Differences returns the contents of two objects without what both have, but lists whole.
-func Differences(a, b *Doc) (map[string]any, map[string]any) {
-	outA, outB := map[string]any{}, map[string]any{}
-	Each(a, b, func(name string, x, y Value) bool {
-		if x.Equal(y) {
-			return true
-		}
-		if x.text.IsObject() && y.text.IsObject() {
-			outA[name], outB[name] = wire.TextDifferences(x.text, y.text)
-			return true
-		}
-		for _, side := range []struct {
-			out   map[string]any
-			value Value
-		}{{outA, x}, {outB, y}} {
-			if side.value.Exists() {
-				side.out[name] = side.value.Decode()
-			}
-		}
-		return true
-	})
-	before, after := a.Content("metadata"), b.Content("metadata")
-	before, after = wire.Differences(before, after)
-	maps.Copy(outA, before)
-	maps.Copy(outB, after)
-	return outA, outB
-}
-
 // Metadata returns the metadata without managedFields, which must not be changed; ok is false
 // if it is no object.
 func Metadata(d *Doc) (metadata map[string]any, ok bool) { return d.metadata, d.metadata != nil }

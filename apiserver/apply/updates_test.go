@@ -15,15 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestDifferencesDecideOwnership compares, over random histories, the managedFields
-// made from differences with those made from whole objects. In every second history the
-// members of objects are raw, as those of stored objects.
-func TestDifferencesDecideOwnership(t *testing.T) {
+// TestOwnershipAfterUpdatesIsThatOfTheLibrary compares managedFields over random histories.
+func TestOwnershipAfterUpdatesIsThatOfTheLibrary(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, differencesDecideOwnership) // entries are ordered by time
+	synctest.Test(t, ownershipAfterUpdates) // entries are ordered by time
 }
 
-func differencesDecideOwnership(t *testing.T) {
+func ownershipAfterUpdates(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		m, status := endpoints(t)
@@ -63,7 +61,7 @@ func differencesDecideOwnership(t *testing.T) {
 			}
 			got := stored(updated)
 			if diff := cmp.Diff(record(want.(Object)), record(got)); diff != "" {
-				t.Fatalf("seed %d step %d: record (-whole +differences):\n%s", seed, step, diff)
+				t.Fatalf("seed %d step %d: record (-library +ours):\n%s", seed, step, diff)
 			}
 			if diff := cmp.Diff(before, decoded(was)); diff != "" {
 				t.Fatalf("seed %d step %d: live was changed:\n%s", seed, step, diff)
