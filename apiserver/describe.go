@@ -46,9 +46,9 @@ func (in *installed) described(v *resource.Version) openapi.Resource {
 			r.Selectable = append(r.Selectable, f.Path)
 		}
 	}
-	for i, d := range seen.Subresources {
+	for _, d := range seen.Subresources { // in another order
 		s := openapi.Subresource{Name: d.Name, Verbs: d.Verbs}
-		switch sub := &v.Subresources[i]; {
+		switch sub := v.Subresource(d.Name); {
 		case sub.Scale != nil:
 			s.Kind, s.Type = d.Kind, openapi.ScaleType()
 		case sub.New != nil:

@@ -29,6 +29,15 @@ import (
 // by it.
 const kubernetesVersion = "v1.36.3"
 
+// KubernetesMinor returns the minor version of the API that is served, such as 36.
+func KubernetesMinor() int {
+	minor, err := strconv.Atoi(strings.Split(kubernetesVersion, ".")[1])
+	if err != nil {
+		panic("apiserver: " + err.Error()) // it is a constant
+	}
+	return minor
+}
+
 // mountBuiltins mounts the paths that every server has.
 func (s *Server) mountBuiltins() {
 	slis := &slis{}

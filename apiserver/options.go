@@ -38,6 +38,9 @@ type Options struct {
 	Limits Limits
 	// Version of Steer as shown in /version. Empty: "devel".
 	Version string
+	// StrictTransportSecurity are the directives of the header of this name (RFC 6797) that all
+	// answers have, such as "max-age=31536000". nil: they have none.
+	StrictTransportSecurity []string
 	// Flags of the program with their values, shown at /flagz as they are: leave out what is
 	// secret. nil: none are shown.
 	Flags map[string]string

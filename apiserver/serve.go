@@ -37,6 +37,9 @@ func (s *Server) serve(hw http.ResponseWriter, r *http.Request) {
 	header.Set("Audit-Id", audit)
 	req.AuditID = audit
 	header.Set("Cache-Control", "no-cache, private")
+	if directives := s.options.StrictTransportSecurity; len(directives) > 0 {
+		header.Set("Strict-Transport-Security", strings.Join(directives, "; "))
+	}
 	defer func() {
 		if v := recover(); v != nil {
 			s.recovered(w, req, v)

@@ -76,6 +76,13 @@ type Options struct {
 	Webhooks webhookclient.Options
 	// Version of Steer, shown in /version. Empty: "devel".
 	Version string
+	// ServiceRanges are where Services have their cluster IPs from, one range of a family of
+	// addresses or, for dual-stack, one of each: the first is that of Services which ask for
+	// none. nil: 10.0.0.0/24.
+	ServiceRanges []netip.Prefix
+	// StrictTransportSecurity are the directives of the header of this name (RFC 6797) that all
+	// answers have, such as "max-age=31536000". nil: they have none.
+	StrictTransportSecurity []string
 	// Flags of the program with their values, shown at /flagz as they are: leave out what is
 	// secret. nil: none are shown.
 	Flags map[string]string

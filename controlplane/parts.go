@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/netip"
 	"slices"
 
 	"github.com/steer-dev/steer/controlplane/admission"
@@ -25,6 +24,7 @@ import (
 	"github.com/steer-dev/steer/controlplane/core/podspec"
 	"github.com/steer-dev/steer/controlplane/core/registration"
 	"github.com/steer-dev/steer/controlplane/core/service"
+	"github.com/steer-dev/steer/controlplane/core/service/ranges"
 	"github.com/steer-dev/steer/controlplane/crd"
 	"github.com/steer-dev/steer/controlplane/crd/cleanup"
 	"github.com/steer-dev/steer/controlplane/disruption"
@@ -70,13 +70,16 @@ func (p *Plane) parts(roles *rbac.Authorizer) (part.List, *authenticator, error)
 	aggregation := apiservice.New(d, apiservice.Identity{
 		Certificate: (&clientCertificate{keys: p.keys, issue: forBackends}).get, Proxy: o.Authentication.FrontProxy,
 	})
-	allocator := service.NewServiceAllocator(p.store, netip.Prefix{}, o.Entropy.UID)
+	if err := service.CheckRanges(o.ServiceRanges); err != nil {
+		return nil, nil, fmt.Errorf("controlplane: Options.ServiceRanges: %w", err)
+	}
+	allocator := service.NewServiceAllocator(p.store, o.ServiceRanges, o.Entropy.UID)
 	p.self = &kubernetesservice.Server{
 		Store: p.store, NewUID: o.Entropy.UID, Send: p.send,
-		Service: kubernetesservice.Service{Range: allocator.Range(), Listen: o.Listen},
+		Service: kubernetesservice.Service{Ranges: allocator.Ranges(), Listen: o.Listen},
 	}
-	if o.has(service.RangeControllerName) {
-		p.self.RangeFinalizer = service.RangeFinalizer
+	if o.has(ranges.ControllerName) {
+		p.self.RangeFinalizer = ranges.Finalizer
 	}
 	quotaPlugin, quotaController := quota.Parts(d)
 	matching, expressions := match.NewDeps(d), new(expression.Compiler)
@@ -110,7 +113,7 @@ func (p *Plane) parts(roles *rbac.Authorizer) (part.List, *authenticator, error)
 			part.Controller(protection.New(step.LifeOf)),
 			part.Controller(disruption.New(d.Catalog)),
 			part.Controller(autoscaling.NewController(d.Catalog, d.Fetch)),
-			part.Controller(service.NewRangeController()),
+			part.Controller(ranges.NewController()),
 			quotaController,
 			part.Controller(rbac.NewAggregator()),
 			part.ServerController(apiservice.NewController()),

@@ -201,7 +201,7 @@ func (p *Plane) declare() (part.List, *authenticator, error) {
 	}
 	server, err := apiserver.New(apiserver.Options{
 		Store: p.store, Authorizer: p.authorizer, Classify: flow.NewClassifier(p.store).Classify,
-		Entropy: o.Entropy, Limits: o.Limits, Version: o.Version, Flags: o.Flags, Metrics: o.Metrics, Log: o.Log,
+		Entropy: o.Entropy, Limits: o.Limits, Version: o.Version, Flags: o.Flags, StrictTransportSecurity: o.StrictTransportSecurity, Metrics: o.Metrics, Log: o.Log,
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("controlplane: make the server: %w", err)

@@ -4,6 +4,7 @@
 package openapi
 
 import (
+	"maps"
 	"reflect"
 	"runtime/debug"
 	"slices"
@@ -118,6 +119,9 @@ func (v *groupVersion) definitions() map[string]*spec.Schema {
 			out[r.listModel()] = r.list()
 			kinds[r.listModel()] = v.WithKind(r.ListKind)
 		}
+	}
+	if v.resources[0].Type != nil {
+		maps.Copy(out, v.discovery().definitions())
 	}
 	out[nameOf[metav1.Patch]()] = object("Patch is provided to give a concrete name and type to the Kubernetes PATCH request body.")
 	for name, kind := range kinds {

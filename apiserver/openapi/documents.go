@@ -30,7 +30,10 @@ func (v *groupVersion) v3(o Options) any {
 		paths[p] = out
 	}
 	info := map[string]any{"title": "Kubernetes", "version": o.Version}
-	if v.resources[0].Type == nil {
+	if v.resources[0].Type != nil {
+		d := v.discovery()
+		paths["/"+d.path+"/"] = map[string]any{"get": d.get()}
+	} else {
 		info = map[string]any{"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}
 	}
 	return map[string]any{

@@ -73,31 +73,52 @@ func roots(resources []Resource, o Options) map[string]*groupVersion {
 
 // v3 builds the document.
 func (r *root) v3(o Options) any {
-	shown, components := any(map[string]any{"type": "string"}), map[string]any{}
+	components := map[string]any{}
 	if r.answer != nil {
-		schemas := gotypes.Definitions(gotypes.Kubernetes(), r.answer)
-		model := gotypes.Name(r.answer)
-		if r.kind != "" {
-			schemas[model].AddExtension(kindExtension, []any{gvk(schema.GroupVersionKind{Version: "v1", Kind: r.kind})})
-			if group := schemas[nameOf[metav1.APIGroup]()]; group != nil && r.kind == "APIGroupList" {
-				group.AddExtension(kindExtension, []any{gvk(schema.GroupVersionKind{Version: "v1", Kind: "APIGroup"})})
-			}
+		components["schemas"] = r.definitions()
+	}
+	return map[string]any{
+		"openapi": "3.0.0", "info": map[string]any{"title": "Kubernetes", "version": o.Version},
+		"paths": map[string]any{"/" + r.path + "/": map[string]any{"get": r.get()}}, "components": components,
+	}
+}
+
+// definitions returns all that the answer refers to.
+func (r *root) definitions() map[string]*spec.Schema {
+	schemas := gotypes.Definitions(gotypes.Kubernetes(), r.answer)
+	if r.kind != "" {
+		schemas[gotypes.Name(r.answer)].AddExtension(kindExtension, []any{gvk(schema.GroupVersionKind{Version: "v1", Kind: r.kind})})
+		if group := schemas[nameOf[metav1.APIGroup]()]; group != nil && r.kind == "APIGroupList" {
+			group.AddExtension(kindExtension, []any{gvk(schema.GroupVersionKind{Version: "v1", Kind: "APIGroup"})})
 		}
-		shown, components["schemas"] = spec.RefSchema(gotypes.RefPrefix+model), schemas
+	}
+	return schemas
+}
+
+// get is the operation.
+func (r *root) get() map[string]any {
+	shown := any(map[string]any{"type": "string"})
+	if r.answer != nil {
+		shown = spec.RefSchema(gotypes.RefPrefix + gotypes.Name(r.answer))
 	}
 	content := map[string]any{}
 	for _, media := range r.media {
 		content[media] = map[string]any{"schema": shown}
 	}
-	get := map[string]any{
+	return map[string]any{
 		"tags": []string{r.tag}, "description": r.description, "operationId": r.id,
 		"responses": map[string]any{
 			"200": map[string]any{"description": statusText("200"), "content": content},
 			"401": map[string]any{"description": "Unauthorized"},
 		},
 	}
-	return map[string]any{
-		"openapi": "3.0.0", "info": map[string]any{"title": "Kubernetes", "version": o.Version},
-		"paths": map[string]any{"/" + r.path + "/": map[string]any{"get": get}}, "components": components,
+}
+
+// discovery is the path of a group version itself.
+func (v *groupVersion) discovery() *root {
+	b := builder{v: v, r: &v.resources[0]}
+	return &root{
+		path(v.GroupVersion), b.group() + "_" + v.Version, "get" + b.prefix() + "APIResources", "get available resources",
+		[]string{mediaJSON, mediaYAML, mediaProtobuf}, reflect.TypeFor[metav1.APIResourceList](), "APIResourceList",
 	}
 }

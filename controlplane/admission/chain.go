@@ -17,10 +17,12 @@ import (
 // Plugins returns the admission plugins of this package, in the order of kube-apiserver.
 func Plugins(d part.Deps) part.List {
 	s := d.Store
+	security := NewPodSecurity(s)
+	d.Measure(security.counts.evaluations, security.counts.exemptions)
 	return part.List{
 		part.Plugin("LimitRanger", NewLimitRanger(s), "pods", "persistentvolumeclaims"),
 		part.Plugin("TaintNodesByCondition", NodeTaints{}, "nodes"),
-		part.Plugin("PodSecurity", NewPodSecurity(s), "pods", "namespaces", "podtemplates", "replicationcontrollers",
+		part.Plugin("PodSecurity", security, "pods", "namespaces", "podtemplates", "replicationcontrollers",
 			"replicasets.apps", "deployments.apps", "daemonsets.apps", "statefulsets.apps", "jobs.batch", "cronjobs.batch"),
 		part.Plugin("Priority", NewPriority(s), "pods", "priorityclasses.scheduling.k8s.io"),
 		part.Plugin("DefaultTolerationSeconds", Tolerations{}, "pods"),

@@ -31,17 +31,19 @@ import (
 // PodSecurity refuses Pods that are less secure than the labels
 // pod-security.kubernetes.io/* of their namespace ask for, and warns of Pods,
 // templates and namespaces where that is asked for. Verdicts and words are those of
-// the library that Kubernetes uses. There is no audit log for its audit mode.
+// the library that Kubernetes uses. There is no audit log for its audit mode, whose
+// verdicts are in the metrics alone.
 type PodSecurity struct {
 	resource.ValidatesOnly
 	namespaces *Lister[corev1.Namespace]
+	counts     podSecurityCounts
 }
 
 var _ resource.Admission = (*PodSecurity)(nil)
 
 // NewPodSecurity returns the admission over the namespaces of a store.
 func NewPodSecurity(store storage.Viewer) *PodSecurity {
-	return &PodSecurity{namespaces: NewLister[corev1.Namespace](store, "namespaces")}
+	return &PodSecurity{namespaces: NewLister[corev1.Namespace](store, "namespaces"), counts: newPodSecurityCounts()}
 }
 
 // checks evaluates Pods; planes share it.
@@ -66,10 +68,10 @@ func (a *PodSecurity) Validate(_ context.Context, r *resource.AdmissionRequest) 
 		return nil
 	}
 	asked, err := a.asked(r.Namespace)
-	if err != nil || asked == nil || asked.Warn.Level == api.LevelPrivileged {
+	if err != nil || asked == nil || asked.Warn.Level == api.LevelPrivileged && asked.Audit.Level == api.LevelPrivileged {
 		return err
 	}
-	return warn(r, asked.Warn, &t.ObjectMeta, &t.Spec)
+	return a.warn(r, asked, &t.ObjectMeta, &t.Spec)
 }
 
 // template returns the Pods that an object makes, nil for none.
@@ -117,9 +119,14 @@ func asks(ns *corev1.Namespace) bool {
 	return false
 }
 
+// openPolicy is what holds where nothing is asked for.
+func openPolicy() api.LevelVersion {
+	return api.LevelVersion{Level: api.LevelPrivileged, Version: api.LatestVersion()}
+}
+
 // policyOf returns the policy in the labels of a namespace, and the errors of the labels.
 func policyOf(ns *corev1.Namespace) (api.Policy, field.ErrorList) {
-	open := api.LevelVersion{Level: api.LevelPrivileged, Version: api.LatestVersion()}
+	open := openPolicy()
 	return api.PolicyToEvaluate(ns.Labels, api.Policy{Enforce: open, Audit: open, Warn: open})
 }
 
@@ -130,8 +137,12 @@ func (a *PodSecurity) pod(r *resource.AdmissionRequest, pod *corev1.Pod) error {
 		return nil
 	}
 	asked, err := a.asked(r.Namespace)
-	if err != nil || asked == nil || asked.FullyPrivileged() {
+	if err != nil {
 		return err
+	}
+	if asked == nil || asked.FullyPrivileged() {
+		a.counts.evaluated(r, true, openPolicy(), modeEnforce)
+		return nil
 	}
 	if old := podBefore(r); r.Operation == resource.Update && old != nil && !significant(&pod.Spec, &old.Spec) {
 		return nil
@@ -140,20 +151,29 @@ func (a *PodSecurity) pod(r *resource.AdmissionRequest, pod *corev1.Pod) error {
 	if err != nil {
 		return err
 	}
+	a.counts.evaluated(r, verdict.Allowed, asked.Enforce, modeEnforce)
 	if !verdict.Allowed {
 		err := fmt.Errorf("violates PodSecurity %q: %s", asked.Enforce.String(), verdict.ForbiddenDetail())
 		return apierrors.NewForbidden(r.Resource.GroupResource(), nameOf(r), err)
 	}
-	return warn(r, asked.Warn, &pod.ObjectMeta, &pod.Spec)
+	return a.warn(r, asked, &pod.ObjectMeta, &pod.Spec)
 }
 
 func nameOf(r *resource.AdmissionRequest) string { return cmp.Or(r.Name, r.Object.GetName()) }
 
-// warn says that a Pod is less secure than it should be.
-func warn(r *resource.AdmissionRequest, asked api.LevelVersion, about *metav1.ObjectMeta, spec *corev1.PodSpec) error {
-	verdict, err := evaluate(asked, about, spec)
+// warn says that a Pod is less secure than it should be, and counts what an audit would find.
+func (a *PodSecurity) warn(r *resource.AdmissionRequest, asked *api.Policy, about *metav1.ObjectMeta, spec *corev1.PodSpec) error {
+	audited, err := evaluate(asked.Audit, about, spec)
+	if err != nil {
+		return err
+	}
+	if !audited.Allowed {
+		a.counts.evaluated(r, false, asked.Audit, modeAudit)
+	}
+	verdict, err := evaluate(asked.Warn, about, spec)
 	if err == nil && !verdict.Allowed {
-		r.Warn(fmt.Sprintf("would violate PodSecurity %q: %s", asked.String(), verdict.ForbiddenDetail()))
+		a.counts.evaluated(r, false, asked.Warn, modeWarn)
+		r.Warn(fmt.Sprintf("would violate PodSecurity %q: %s", asked.Warn.String(), verdict.ForbiddenDetail()))
 	}
 	return err
 }

@@ -36,7 +36,7 @@ func serving() (*Server, *[]step.Request) {
 		Store:   storage.NewMemory(storage.MemoryOptions{}),
 		NewUID:  func() types.UID { return "uid" },
 		Send:    func(_ context.Context, r step.Request) error { sent = append(sent, r); return nil },
-		Service: Service{Range: netip.MustParsePrefix("10.0.0.0/24"), Listen: "127.0.0.1:6443"},
+		Service: Service{Ranges: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}, Listen: "127.0.0.1:6443"},
 	}, &sent
 }
 

@@ -25,7 +25,7 @@ func TestServiceLeadsToServersWhoseLeasesAreRenewed(t *testing.T) {
 	store := storage.NewMemory(storage.MemoryOptions{})
 	var deleted []string
 	s := &Server{
-		Store: store, NewUID: func() types.UID { return "uid" }, Service: Service{Range: netip.MustParsePrefix("10.0.0.0/24")},
+		Store: store, NewUID: func() types.UID { return "uid" }, Service: Service{Ranges: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}},
 		Send: func(_ context.Context, r step.Request) error {
 			deleted = append(deleted, r.Method+" "+r.Path)
 			return nil

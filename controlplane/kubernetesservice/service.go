@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,14 +45,15 @@ func sliceKey() storage.Key {
 
 // Service is the Service of a server.
 type Service struct {
-	// Range is where Services have their addresses from; this one has the first.
-	Range netip.Prefix
+	// Ranges are where Services have their addresses from, one or one of each family; this
+	// Service has the first address of the first.
+	Ranges []netip.Prefix
 	// Listen is the address that the server is to listen on, as host:port; its port
 	// is the one that the Service leads to until it listens.
 	Listen string
 }
 
-func (s Service) address() netip.Addr { return s.Range.Addr().Next() }
+func (s Service) address() netip.Addr { return s.Ranges[0].Addr().Next() }
 
 // port is the one that the Service leads to.
 func (s Service) port(at *net.TCPAddr) string {
@@ -115,7 +117,11 @@ func (s *Server) ranges(now time.Time) step.Creation {
 			applied("service-cidr-controller", `"f:lastTransitionTime":{},"f:message":{},"f:reason":{},`) +
 			entry("kube-controller-manager", "Update", `{"f:metadata":{"f:finalizers":{".":{},"v:\"`+f+`\"":{}}}}`, "")
 	}
-	c.Content = `"spec":{"cidrs":["` + s.Service.Range.String() + `"]},"status":{"conditions":[{"type":"Ready","status":"True","lastTransitionTime":` + at +
+	var cidrs []string
+	for _, p := range s.Service.Ranges {
+		cidrs = append(cidrs, strconv.Quote(p.String()))
+	}
+	c.Content = `"spec":{"cidrs":[` + strings.Join(cidrs, ",") + `]},"status":{"conditions":[{"type":"Ready","status":"True","lastTransitionTime":` + at +
 		`,"reason":"","message":"` + message + `"}]}`
 	return c
 }

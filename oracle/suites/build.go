@@ -64,7 +64,20 @@ func (b Builder) copy(ctx context.Context, name string) (string, error) {
 	if err := errors.Join(os.RemoveAll(partial), os.CopyFS(partial, os.DirFS(m.Dir))); err != nil {
 		return "", fmt.Errorf("copy %s: %w", m.Dir, err)
 	}
+	if err := executable(partial); err != nil {
+		return "", err
+	}
 	return to, os.Rename(partial, to)
+}
+
+// executable lets the scripts that tests call be run: the files of a module have no modes.
+func executable(folder string) error {
+	return filepath.WalkDir(folder, func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(file) != ".sh" {
+			return err
+		}
+		return os.Chmod(file, 0o755)
+	})
 }
 
 // modfile is the go.mod of module oracle, as seen from another folder, with the copy of a

@@ -29,10 +29,14 @@ func All() []Suite {
 // kubernetes are packages of Kubernetes that ask an API server.
 func kubernetes() []string {
 	return []string{
-		"apiserver/apply", "apiserver/admissionwebhook",
+		"apiserver", "apiserver/apply", "apiserver/admissionwebhook", "apiserver/cel",
+		"apiserver/cel/authorizerselector/selectordisabled", "apiserver/cel/authorizerselector/selectorenabled",
+		"apiserver/discovery", "apiserver/openapi", "apiserver/anonymous", "apiserver/podlogs", "apiserver/portforward",
+		"auth", "client", "controlplane", "serviceaccount",
 		"garbagecollector", "namespace", "quota", "dryrun", "scale", "events", "evictions", "disruption", "podgc",
 		"deployment", "replicaset", "replicationcontroller", "statefulset", "daemonset", "job", "cronjob",
 		"configmap", "secrets", "storageclasses", "pods", "node", "defaulttolerationseconds", "ttlcontroller",
-		"service", "endpoints", "endpointslice", "certificates", "pvc", "apimachinery/apply",
+		"service", "endpoints", "endpointslice", "certificates", "clustertrustbundles", "pvc", "apimachinery", "apimachinery/apply",
+		"servicecidr", "dualstack", "network", "examples",
 	}
 }

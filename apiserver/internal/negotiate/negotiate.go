@@ -122,6 +122,7 @@ func chosen(r *http.Request, header string, offer Offer) (Choice, error) {
 			return choice, nil
 		}
 	}
+	offer.Stream = false // the form of the objects is looked at first, that of the stream is not reached
 	return Choice{}, NotAcceptable(offer)
 }
 

@@ -7,6 +7,7 @@ package zpages
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/munnerz/goautoneg"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -109,7 +111,7 @@ func Flagz(flags map[string]string) http.Handler {
 func (p page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	media, version := p.choose(r.Header.Get("Accept"))
 	if media == "" {
-		http.Error(w, "only the following media types are accepted: "+strings.Join(p.accepted(), ", "), http.StatusNotAcceptable)
+		p.refuse(w)
 		return
 	}
 	var body strings.Builder
@@ -156,9 +158,19 @@ func (p page) choose(accept string) (media, version string) {
 	return "", ""
 }
 
-func (p page) accepted() []string {
+// refuse answers a client that accepts nothing that there is.
+func (p page) refuse(w http.ResponseWriter) {
 	object := fmt.Sprintf(";g=%s;v=%s;as=%s", group, current, p.kind)
-	return []string{"text/plain", negotiate.JSON.ContentType() + object, negotiate.YAML.ContentType() + object}
+	refused := negotiate.Refused("only the following media types are accepted: " + strings.Join([]string{
+		"text/plain", negotiate.JSON.ContentType() + object, negotiate.YAML.ContentType() + object,
+	}, ", "))
+	var known apierrors.APIStatus
+	errors.As(refused, &known) // it is one
+	status := known.Status()
+	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	w.Header().Set("Content-Type", negotiate.JSON.ContentType())
+	w.WriteHeader(int(status.Code))
+	_ = json.NewEncoder(w).Encode(status) // the client may have gone
 }
 
 func (p page) object(media, version string) ([]byte, error) {

@@ -42,10 +42,10 @@ func TestPagesAreTextUnlessAnObjectIsAskedFor(t *testing.T) {
 			"application/yaml;v=v1beta1;g=config.k8s.io;as=KIND":                                                     {200, "apiVersion: config.k8s.io/v1beta1\n", false},
 			"application/json;g=config.k8s.io;v=v1alpha1;as=KIND,application/json;g=config.k8s.io;v=v1beta1;as=KIND": {200, `{"apiVersion":"config.k8s.io/v1alpha1",`, true},
 			"application/json;g=config.k8s.io;v=v1beta1;as=KIND,application/json;g=config.k8s.io;v=v1alpha1;as=KIND": {200, `{"apiVersion":"config.k8s.io/v1beta1",`, false},
-			"application/xml":  {406, "only the following media types are accepted: text/plain, application/json;", false},
-			"application/json": {406, "only", false},
-			"application/json;v=v1beta1;g=config.k8s.io":          {406, "only", false},
-			"application/json;v=v1beta1;g=config.k8s.io;as=Other": {406, "only", false},
+			"application/xml":  {406, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"only the following media types are accepted: text/plain, application/json;`, false},
+			"application/json": {406, `{"kind":"Status",`, false},
+			"application/json;v=v1beta1;g=config.k8s.io":          {406, `{"kind":"Status",`, false},
+			"application/json;v=v1beta1;g=config.k8s.io;as=Other": {406, `{"kind":"Status",`, false},
 		} {
 			w := ask(t, h, strings.ReplaceAll(accept, "KIND", kind))
 			if w.Code != want.code || !strings.HasPrefix(w.Body.String(), want.begins) {

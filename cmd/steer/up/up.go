@@ -13,7 +13,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,6 +45,7 @@ type upOptions struct {
 	kubeconfig string
 	tokenFile  string
 	kubelets   []string
+	serviceIPs []string
 	services   planeflags.Services
 	// admissionControl is the value of --admission-control-config-file.
 	admissionControl string
@@ -100,8 +100,8 @@ ready, crash loop, never, unschedulable, complete or fail [with EXITCODE]; may b
 	f.StringVar(&o.listen, "listen", "127.0.0.1:6443", "address to serve on; port 0 picks a free one")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file to write; other contexts in it stay (default: kubeconfig in the data directory)")
 	f.StringVar(&o.tokenFile, "token-file", "", `file with bearer tokens to accept: lines of token,user,uid,"group,group"`)
-	f.StringSliceVar(&o.kubelets, "kubelets", nil, `addresses that the server may connect to for logs, exec, attach and port-forward, where a node states
-the endpoint of a kubelet: ranges such as 127.0.0.0/8,172.18.0.0/16 (default none)`)
+	planeflags.AddKubelets(f, &o.kubelets)
+	planeflags.AddServiceRanges(f, &o.serviceIPs)
 	o.services.AddFlags(f, "")
 	planeflags.AddAdmissionControl(f, &o.admissionControl)
 	o.etcd.addFlags(f)
@@ -194,12 +194,11 @@ func (o *upOptions) plane(logs io.Writer) (options controlplane.Options, err err
 	if err := simulate(&options, *o); err != nil {
 		return options, err
 	}
-	for _, text := range o.kubelets {
-		reach, err := netip.ParsePrefix(text)
-		if err != nil {
-			return options, fmt.Errorf("--kubelets: %q is no range of addresses: write one such as 127.0.0.0/8", text)
-		}
-		options.Kubelets.Reach = append(options.Kubelets.Reach, reach)
+	if options.ServiceRanges, err = planeflags.ServiceRanges(o.serviceIPs); err != nil {
+		return options, err
+	}
+	if options.Kubelets.Reach, err = planeflags.Kubelets(o.kubelets); err != nil {
+		return options, err
 	}
 	if err := o.services.Apply(&options.Webhooks); err != nil {
 		return options, err

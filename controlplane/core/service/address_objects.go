@@ -15,14 +15,9 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/core/service/ranges"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/storage"
-)
-
-// Buckets of what stands for addresses and ranges.
-const (
-	addressBucket = "networking.k8s.io/ipaddresses"
-	rangeBucket   = "networking.k8s.io/servicecidrs"
 )
 
 // byHand is who holds an address that an IPAddress keeps from all Services.
@@ -48,13 +43,10 @@ func (a *ServiceAllocator) addressesCommitted(_ context.Context, change resource
 // because a Service has it.
 func (a *ServiceAllocator) takeAddress(obj *networkingv1.IPAddress) {
 	ip, err := netip.ParseAddr(obj.Name)
-	if err == nil && a.used[ip].key == "" && obj.Labels[networkingv1.LabelManagedBy] != manager {
+	if err == nil && a.used[ip].key == "" && obj.Labels[networkingv1.LabelManagedBy] != ranges.Manager {
 		a.used[ip] = holder{key: byHand}
 	}
 }
-
-// manager is who IPAddresses of Services say that they are kept by.
-const manager = "ipallocator.k8s.io"
 
 // publish sees to it that there are the IPAddresses of a Service as it is now, and
 // not those that it had alone before. They are written past the server, as no client
@@ -82,7 +74,7 @@ func (a *ServiceAllocator) publish(ctx context.Context, now, before *corev1.Serv
 		if has[ip.String()] {
 			continue
 		}
-		if rec := view.Get(storage.Key{Bucket: addressBucket, Name: ip.String()}); rec != nil {
+		if rec := view.Get(storage.Key{Bucket: ranges.AddressBucket, Name: ip.String()}); rec != nil {
 			if err := a.commit(ctx, storage.Write{Key: rec.Key, Expect: rec.Modified}); err != nil {
 				return err
 			}
@@ -96,7 +88,7 @@ func (a *ServiceAllocator) publish(ctx context.Context, now, before *corev1.Serv
 func (a *ServiceAllocator) unpublish(ctx context.Context, ip netip.Addr, key string) error {
 	view := a.store.Latest()
 	namespace, name := step.SplitName(key)
-	rec := view.Get(storage.Key{Bucket: addressBucket, Name: ip.String()})
+	rec := view.Get(storage.Key{Bucket: ranges.AddressBucket, Name: ip.String()})
 	if rec == nil || !bytes.Contains(rec.Value, []byte(parentOf(namespace, name))) {
 		return nil
 	}
@@ -123,8 +115,8 @@ func (a *ServiceAllocator) addressObject(ip netip.Addr, s *corev1.Service) step.
 		family = corev1.IPv6Protocol
 	}
 	return step.Creation{
-		Key: storage.Key{Bucket: addressBucket, Name: ip.String()}, APIVersion: "networking.k8s.io/v1", Kind: "IPAddress", Name: ip.String(), UID: a.newID(), At: time.Now(),
-		Labels:  `{"` + networkingv1.LabelIPAddressFamily + `":"` + string(family) + `","` + networkingv1.LabelManagedBy + `":"` + manager + `"}`,
+		Key: storage.Key{Bucket: ranges.AddressBucket, Name: ip.String()}, APIVersion: "networking.k8s.io/v1", Kind: "IPAddress", Name: ip.String(), UID: a.newID(), At: time.Now(),
+		Labels:  `{"` + networkingv1.LabelIPAddressFamily + `":"` + string(family) + `","` + networkingv1.LabelManagedBy + `":"` + ranges.Manager + `"}`,
 		Manager: "kube-apiserver",
 		Fields: `{"f:metadata":{"f:labels":{".":{},"f:ipaddress.kubernetes.io/ip-family":{},"f:ipaddress.kubernetes.io/managed-by":{}}},` +
 			`"f:spec":{"f:parentRef":{".":{},"f:name":{},"f:namespace":{},"f:resource":{}}}}`,

@@ -66,10 +66,7 @@ func (t *taking) prefersAsBefore() bool {
 
 // families settles which families of addresses the Service has.
 func (t *taking) families() error {
-	s, own, other := &t.service.Spec, corev1.IPv4Protocol, corev1.IPv6Protocol
-	if t.a.ips.Addr().Is6() {
-		own, other = other, own
-	}
+	s, own := &t.service.Spec, t.a.families()
 	selfless := s.ClusterIP == corev1.ClusterIPNone && len(s.Selector) == 0
 	switch {
 	case s.IPFamilyPolicy != nil:
@@ -94,36 +91,46 @@ func (t *taking) families() error {
 	if single && len(s.IPFamilies) == 2 {
 		f.Invalid("ipFamilyPolicy", s.IPFamilyPolicy, "must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified")
 	}
-	t.infer(&f, own)
+	t.infer(&f)
 	if len(errs) > 0 {
 		return t.invalid(errs)
 	}
 	if selfless {
 		if len(s.IPFamilies) == 0 {
-			s.IPFamilies = []corev1.IPFamily{own}
+			s.IPFamilies = own[:1:1]
 		}
 		if len(s.IPFamilies) < 2 && !single {
-			second := other
-			if s.IPFamilies[0] == other {
-				second = own
-			}
-			s.IPFamilies = append(s.IPFamilies, second)
+			s.IPFamilies = append(s.IPFamilies, other(s.IPFamilies[0]))
 		}
 		return nil
 	}
-	if *s.IPFamilyPolicy == corev1.IPFamilyPolicyRequireDualStack {
+	if *s.IPFamilyPolicy == corev1.IPFamilyPolicyRequireDualStack && len(own) < 2 {
 		f.Invalid("ipFamilyPolicy", s.IPFamilyPolicy, "this cluster is not configured for dual-stack services")
 	}
 	list := f.Child("ipFamilies")
 	for i, family := range s.IPFamilies {
-		if at := list.Index(i); family != own {
+		if at := list.Index(i); !slices.Contains(own, family) {
 			at.Invalid(valid.Self, family, "not configured on this cluster")
 		}
 	}
-	if len(s.IPFamilies) == 0 {
-		s.IPFamilies = []corev1.IPFamily{own}
+	if len(errs) > 0 {
+		return t.invalid(errs)
 	}
-	return t.invalid(errs)
+	if len(s.IPFamilies) == 0 {
+		s.IPFamilies = own[:1:1]
+	}
+	if len(s.IPFamilies) == 1 && len(own) == 2 && !single {
+		s.IPFamilies = append(s.IPFamilies, other(s.IPFamilies[0]))
+	}
+	return nil
+}
+
+// other is the family that there is beside one.
+func other(family corev1.IPFamily) corev1.IPFamily {
+	if family == corev1.IPv4Protocol {
+		return corev1.IPv6Protocol
+	}
+	return corev1.IPv4Protocol
 }
 
 // release lets a Service that is to have one family go without its second, which those
@@ -151,7 +158,7 @@ func (t *taking) release(f *valid.Field) {
 }
 
 // infer takes families that are not named from addresses.
-func (t *taking) infer(f *valid.Field, own corev1.IPFamily) {
+func (t *taking) infer(f *valid.Field) {
 	s, list := &t.service.Spec, f.Child("clusterIPs")
 	for i, ip := range s.ClusterIPs {
 		if ip == corev1.ClusterIPNone {
@@ -164,7 +171,7 @@ func (t *taking) infer(f *valid.Field, own corev1.IPFamily) {
 		if isIPv6(ip) {
 			family = corev1.IPv6Protocol
 		}
-		if at := list.Index(i); family != own {
+		if at := list.Index(i); !t.a.has(family) {
 			at.Invalid(valid.Self, s.ClusterIPs, fmt.Sprintf("%s is not configured on this cluster", family))
 			continue
 		}
@@ -185,31 +192,55 @@ func (t *taking) free(held any) bool {
 	return h.by == nil && h.key == t.key && (t.old != nil || h.doubtful)
 }
 
-// addresses takes those of a Service that is new or was of a type without; that of
-// others does not change.
+// addresses takes those of a Service that is new or was of a type without, and the second
+// of one that is to have both families from now on; that of others does not change.
 func (t *taking) addresses() error {
 	s := &t.service.Spec
-	if s.Type == corev1.ServiceTypeExternalName || t.old != nil && t.old.Spec.Type != corev1.ServiceTypeExternalName ||
-		len(s.ClusterIPs) > 0 && s.ClusterIPs[0] == corev1.ClusterIPNone {
+	if s.Type == corev1.ServiceTypeExternalName || len(s.ClusterIPs) > 0 && s.ClusterIPs[0] == corev1.ClusterIPNone {
 		return nil
 	}
-	path := field.NewPath("spec", "clusterIPs")
-	if s.ClusterIP != "" {
-		ip, err := netip.ParseAddr(s.ClusterIP)
-		if err != nil { // such as 010.0.0.1, which is warned of
-			return apierrors.NewInternalError(fmt.Errorf("failed to parse service IP %q", s.ClusterIP))
+	from := 0
+	if t.old != nil && t.old.Spec.Type != corev1.ServiceTypeExternalName {
+		if len(t.old.Spec.IPFamilies) != 1 || len(s.IPFamilies) != 2 {
+			return nil
 		}
-		if why := t.takeAddress(ip); why != "" {
-			return t.invalid(field.ErrorList{field.Invalid(path, s.ClusterIPs, fmt.Sprintf("failed to allocate IP %s: %s", ip, why))})
+		from = 1
+	}
+	asked := slices.Clone(s.ClusterIPs)
+	given := slices.Clone(s.ClusterIPs)
+	for i := from; i < len(s.IPFamilies); i++ {
+		if i >= len(given) {
+			given = append(given, "")
 		}
-		return nil
+		ip, err := t.address(s.IPFamilies[i], given[i], asked)
+		if err != nil {
+			return err
+		}
+		given[i] = ip
 	}
-	ip, ok := t.nextAddress()
-	if !ok {
-		return apierrors.NewInternalError(fmt.Errorf("failed to allocate a serviceIP for Service %q: range is full", t.service.Name))
-	}
-	s.ClusterIP, s.ClusterIPs = ip.String(), []string{ip.String()}
+	s.ClusterIPs = given
+	s.ClusterIP = given[0]
 	return nil
+}
+
+// address takes an address of a family: the wanted one, unless that is empty. The error shows
+// all that the Service asked for.
+func (t *taking) address(family corev1.IPFamily, wanted string, asked []string) (string, error) {
+	if wanted == "" {
+		ip, ok := t.nextAddress(family)
+		if !ok {
+			return "", apierrors.NewInternalError(fmt.Errorf("failed to allocate a serviceIP for Service %q: range is full", t.service.Name))
+		}
+		return ip.String(), nil
+	}
+	ip, err := netip.ParseAddr(wanted)
+	if err != nil { // such as 010.0.0.1, which is warned of
+		return "", apierrors.NewInternalError(fmt.Errorf("failed to parse service IP %q", wanted))
+	}
+	if why := t.takeAddress(ip); why != "" {
+		return "", t.invalid(field.ErrorList{field.Invalid(field.NewPath("spec", "clusterIPs"), asked, fmt.Sprintf("failed to allocate IP %s: %s", ip, why))})
+	}
+	return wanted, nil
 }
 
 // takeAddress says why an address cannot be had, if so. A dry run does not look at who
@@ -217,7 +248,7 @@ func (t *taking) addresses() error {
 func (t *taking) takeAddress(ip netip.Addr) string {
 	switch {
 	case t.dryRun && !t.a.offers(ip):
-		return fmt.Sprintf("the provided IP (%s) is not in the valid range. The range of valid IPs is %s", ip, t.a.ips)
+		return fmt.Sprintf("the provided IP (%s) is not in the valid range. The range of valid IPs is %s", ip, t.a.rangeOf(familyOf(ip)))
 	case t.dryRun:
 		return ""
 	case !t.a.offers(ip):
@@ -229,13 +260,13 @@ func (t *taking) takeAddress(ip netip.Addr) string {
 	return ""
 }
 
-func (t *taking) nextAddress() (netip.Addr, bool) {
+func (t *taking) nextAddress(family corev1.IPFamily) (netip.Addr, bool) {
 	if t.dryRun {
-		return t.a.ips.Addr(), true
+		return t.a.rangeOf(family).Addr(), true
 	}
-	for _, p := range t.a.ranges() {
+	for _, p := range t.a.ranges(family) {
 		first := p.Addr().Next()
-		if p == t.a.ips {
+		if p == t.a.ips[0] {
 			first = first.Next() // that of the API server comes before
 		}
 		chosen := chosenFrom(p)

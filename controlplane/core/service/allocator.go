@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/core/service/ranges"
 	"github.com/steer-dev/steer/controlplane/part"
 	"github.com/steer-dev/steer/storage"
 )
@@ -29,7 +31,7 @@ import (
 // to a Service is given back when its write is known not to happen, and not before.
 type ServiceAllocator struct {
 	store AllocatorStore
-	ips   netip.Prefix
+	ips   []netip.Prefix // one, or one of each family
 	newID func() types.UID
 
 	mu    sync.Mutex
@@ -71,18 +73,22 @@ type AllocatorStore interface {
 	storage.Committer
 }
 
-// NewServiceAllocator returns the allocator for the Services in a store. ips is
-// the range of cluster IPs, of which the first is kept for the API server; the
-// zero Prefix means 10.0.0.0/24. newID makes the UIDs of IPAddresses.
-func NewServiceAllocator(store AllocatorStore, ips netip.Prefix, newID func() types.UID) *ServiceAllocator {
-	if !ips.IsValid() {
-		ips = netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, 0, 0}), 24)
+// NewServiceAllocator returns the allocator for the Services in a store. ips are the ranges
+// of cluster IPs, see [CheckRanges]: the first address of the first is kept for the API
+// server; none means 10.0.0.0/24. newID makes the UIDs of IPAddresses.
+func NewServiceAllocator(store AllocatorStore, ips []netip.Prefix, newID func() types.UID) *ServiceAllocator {
+	if len(ips) == 0 {
+		ips = []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, 0, 0}), 24)}
 	}
-	return &ServiceAllocator{store: store, ips: ips.Masked(), newID: newID, used: map[any]holder{}, more: map[string][]netip.Prefix{}}
+	a := &ServiceAllocator{store: store, newID: newID, used: map[any]holder{}, more: map[string][]netip.Prefix{}}
+	for _, p := range ips {
+		a.ips = append(a.ips, p.Masked())
+	}
+	return a
 }
 
-// Range returns the range of cluster IPs.
-func (a *ServiceAllocator) Range() netip.Prefix { return a.ips }
+// Ranges returns the ranges of cluster IPs, one or, for dual-stack, one of each family.
+func (a *ServiceAllocator) Ranges() []netip.Prefix { return slices.Clone(a.ips) }
 
 // Part returns the allocator as an admission of Services that learns of every change of
 // Services, IPAddresses and ServiceCIDRs.
@@ -223,7 +229,7 @@ func (a *ServiceAllocator) loadFrom(view storage.View, changes uint64) (loaded b
 	if a.ready || a.changes != changes {
 		return a.ready, nil
 	}
-	err = errors.Join(loadAll(view, "services", a.take), loadAll(view, addressBucket, a.takeAddress), loadAll(view, rangeBucket, a.addRanges))
+	err = errors.Join(loadAll(view, "services", a.take), loadAll(view, ranges.AddressBucket, a.takeAddress), loadAll(view, ranges.Bucket, a.addRanges))
 	a.ready = err == nil
 	return a.ready, err
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/core/service/ranges"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -41,7 +42,7 @@ func service(name string, t corev1.ServiceType) *corev1.Service {
 
 func TestAllocatorGivesDistinctAddresses(t *testing.T) {
 	t.Parallel()
-	a := NewServiceAllocator(storage.NewMemory(storage.MemoryOptions{}), netip.MustParsePrefix("10.0.0.0/29"), oneID)
+	a := NewServiceAllocator(storage.NewMemory(storage.MemoryOptions{}), []netip.Prefix{netip.MustParsePrefix("10.0.0.0/29")}, oneID)
 	first, second := service("a", corev1.ServiceTypeClusterIP), service("b", corev1.ServiceTypeNodePort)
 	for _, s := range []*corev1.Service{first, second} {
 		if err := admit(a, s, nil, false); err != nil {
@@ -84,7 +85,7 @@ func TestAllocatorGivesDistinctAddresses(t *testing.T) {
 
 func TestAllocatorKeepsNothingForDryRuns(t *testing.T) {
 	t.Parallel()
-	a := NewServiceAllocator(storage.NewMemory(storage.MemoryOptions{}), netip.Prefix{}, oneID)
+	a := NewServiceAllocator(storage.NewMemory(storage.MemoryOptions{}), nil, oneID)
 	for range 2 {
 		s := service("a", corev1.ServiceTypeClusterIP)
 		if err := admit(a, s, nil, true); err != nil || s.Spec.ClusterIP != "10.0.0.0" { // which no Service can have
@@ -99,7 +100,7 @@ func TestAllocatorKeepsNothingForDryRuns(t *testing.T) {
 
 func TestAllocatorGivesHeadlessAndExternalServicesNoAddress(t *testing.T) {
 	t.Parallel()
-	a := NewServiceAllocator(storage.NewMemory(storage.MemoryOptions{}), netip.Prefix{}, oneID)
+	a := NewServiceAllocator(storage.NewMemory(storage.MemoryOptions{}), nil, oneID)
 	headless := service("a", corev1.ServiceTypeClusterIP)
 	headless.Spec.ClusterIP = corev1.ClusterIPNone
 	external := service("b", corev1.ServiceTypeExternalName)
@@ -119,7 +120,7 @@ func TestAllocatorReservesTheBeginningOfARange(t *testing.T) {
 		"10.0.0.0/27": {"10.0.0.17", "10.0.0.30", "10.0.0.2", "10.0.0.16"}, // the last of those above, then those below but the API server's
 		"10.0.0.0/28": {"10.0.0.2", "10.0.0.14"},                           // all
 	} {
-		a := NewServiceAllocator(storage.NewMemory(storage.MemoryOptions{}), netip.MustParsePrefix(text), oneID)
+		a := NewServiceAllocator(storage.NewMemory(storage.MemoryOptions{}), []netip.Prefix{netip.MustParsePrefix(text)}, oneID)
 		var got []string
 		for i := 0; ; i++ {
 			s := service(fmt.Sprint(i), corev1.ServiceTypeClusterIP)
@@ -156,7 +157,7 @@ func ends(ips []string) []string {
 
 func TestAllocatorRefusesWhenTheRangeIsFull(t *testing.T) {
 	t.Parallel()
-	a := NewServiceAllocator(storage.NewMemory(storage.MemoryOptions{}), netip.MustParsePrefix("10.0.0.0/30"), oneID)
+	a := NewServiceAllocator(storage.NewMemory(storage.MemoryOptions{}), []netip.Prefix{netip.MustParsePrefix("10.0.0.0/30")}, oneID)
 	if err := admit(a, service("a", corev1.ServiceTypeClusterIP), nil, false); err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +168,7 @@ func TestAllocatorRefusesWhenTheRangeIsFull(t *testing.T) {
 
 func TestServicesWithGeneratedNamesDoNotShareAddresses(t *testing.T) {
 	t.Parallel()
-	a := NewServiceAllocator(storage.NewMemory(storage.MemoryOptions{}), netip.Prefix{}, oneID)
+	a := NewServiceAllocator(storage.NewMemory(storage.MemoryOptions{}), nil, oneID)
 	first, second := service("", corev1.ServiceTypeNodePort), service("", corev1.ServiceTypeNodePort)
 	for _, s := range []*corev1.Service{first, second} {
 		if err := admit(a, s, nil, false); err != nil {
@@ -202,11 +203,11 @@ func TestAllocatorHoldsNoLockWhileTheStoreIsRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := store.Commit(t.Context(), storage.Write{Key: storage.Key{Bucket: addressBucket, Name: "10.0.0.5"}, Value: value}); err != nil {
+		if _, err := store.Commit(t.Context(), storage.Write{Key: storage.Key{Bucket: ranges.AddressBucket, Name: "10.0.0.5"}, Value: value}); err != nil {
 			t.Fatal(err)
 		}
 		slow := slowStore{store, make(chan struct{})}
-		a := NewServiceAllocator(slow, netip.Prefix{}, oneID)
+		a := NewServiceAllocator(slow, nil, oneID)
 		s := service("a", corev1.ServiceTypeClusterIP)
 		s.Spec.ClusterIP = "10.0.0.5"
 		admitted := make(chan error, 1)
@@ -217,7 +218,7 @@ func TestAllocatorHoldsNoLockWhileTheStoreIsRead(t *testing.T) {
 		}
 		a.mu.Unlock()
 		// The state that is being read has the IPAddress; now it is deleted.
-		if _, err := store.Commit(t.Context(), storage.Write{Key: storage.Key{Bucket: addressBucket, Name: "10.0.0.5"}, Expect: storage.AnyRevision}); err != nil {
+		if _, err := store.Commit(t.Context(), storage.Write{Key: storage.Key{Bucket: ranges.AddressBucket, Name: "10.0.0.5"}, Expect: storage.AnyRevision}); err != nil {
 			t.Fatal(err)
 		}
 		if err := a.addressesCommitted(t.Context(), resource.Change{Object: address, Deleted: true}); err != nil {

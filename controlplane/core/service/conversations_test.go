@@ -4,7 +4,6 @@
 package service_test
 
 import (
-	"net/netip"
 	"testing"
 
 	"github.com/steer-dev/steer/controlplane/core/service"
@@ -18,7 +17,7 @@ func TestServiceAnswersAreThoseOfKubeAPIServer(t *testing.T) {
 		Parts: func(d *part.Deps) part.List {
 			return part.List{
 				{Name: "kinds", Resources: service.Resources()},
-				service.NewServiceAllocator(d.Store, netip.Prefix{}, d.Entropy.UID).Part(),
+				service.NewServiceAllocator(d.Store, nil, d.Entropy.UID).Part(),
 			}
 		},
 		Names:  []string{"builtins", "kinds-addresses", "kinds-changes", "kinds-found", "kinds-services", "kinds-tables"},

@@ -11,10 +11,12 @@ import (
 	"net/netip"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/core/service/ranges"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -44,16 +46,60 @@ func (a *ServiceAllocator) addRanges(c *networkingv1.ServiceCIDR) {
 	}
 	for _, text := range c.Spec.CIDRs {
 		p, err := netip.ParsePrefix(text)
-		if err == nil && p.Addr().Is6() == a.ips.Addr().Is6() {
+		if err == nil && a.has(familyOf(p.Addr())) {
 			a.more[c.Name] = append(a.more[c.Name], p.Masked())
 		}
 	}
 }
 
-// ranges are all that addresses may come from: that of the server, then those of
+// CheckRanges validates ranges of cluster IPs: there may be two, if they are of
+// different families, and each has to have addresses for the API server and for one Service.
+func CheckRanges(ranges []netip.Prefix) error {
+	if len(ranges) > 2 || len(ranges) == 2 && ranges[0].Addr().Is6() == ranges[1].Addr().Is6() {
+		return fmt.Errorf("%v: give one range, or one of IPv4 and one of IPv6", ranges)
+	}
+	for _, p := range ranges {
+		if !p.IsValid() || p.Addr().BitLen()-p.Bits() < 3 {
+			return fmt.Errorf("%v: there is no room for Services: give a range such as 10.0.0.0/24 or fd00::/108", p)
+		}
+	}
+	return nil
+}
+
+func familyOf(ip netip.Addr) corev1.IPFamily {
+	if ip.Is6() {
+		return corev1.IPv6Protocol
+	}
+	return corev1.IPv4Protocol
+}
+
+// families are those of the ranges of the server, the default first.
+func (a *ServiceAllocator) families() []corev1.IPFamily {
+	var out []corev1.IPFamily
+	for _, p := range a.ips {
+		out = append(out, familyOf(p.Addr()))
+	}
+	return out
+}
+
+func (a *ServiceAllocator) has(family corev1.IPFamily) bool {
+	return slices.Contains(a.families(), family)
+}
+
+// rangeOf is the server's own range of a family that it has.
+func (a *ServiceAllocator) rangeOf(family corev1.IPFamily) netip.Prefix {
+	for _, p := range a.ips {
+		if familyOf(p.Addr()) == family {
+			return p
+		}
+	}
+	return netip.Prefix{}
+}
+
+// ranges are all that addresses of a family may come from: that of the server, then those of
 // ServiceCIDRs in order of their names.
-func (a *ServiceAllocator) ranges() []netip.Prefix {
-	out := []netip.Prefix{a.ips}
+func (a *ServiceAllocator) ranges(family corev1.IPFamily) []netip.Prefix {
+	out := slices.Clone(a.ips)
 	for _, name := range slices.Sorted(maps.Keys(a.more)) {
 		for _, p := range a.more[name] {
 			if !slices.Contains(out, p) {
@@ -61,18 +107,12 @@ func (a *ServiceAllocator) ranges() []netip.Prefix {
 			}
 		}
 	}
-	return out
+	return slices.DeleteFunc(out, func(p netip.Prefix) bool { return familyOf(p.Addr()) != family })
 }
 
 // offers reports whether an address can be one of a Service.
 func (a *ServiceAllocator) offers(ip netip.Addr) bool {
-	return slices.ContainsFunc(a.ranges(), func(p netip.Prefix) bool { return isHost(p, ip) })
-}
-
-// isHost reports whether an address of a range is neither that of the network nor,
-// of IPv4, the one for all.
-func isHost(p netip.Prefix, ip netip.Addr) bool {
-	return p.Contains(ip) && ip != p.Addr() && (ip.Is6() || p.Contains(ip.Next()))
+	return slices.ContainsFunc(a.ranges(familyOf(ip)), func(p netip.Prefix) bool { return ranges.IsHost(p, ip) })
 }
 
 // loadAll visits the objects of a bucket.

@@ -72,6 +72,7 @@ func Start(logf func(format string, args ...any), flags ...string) (_ *Plane, er
 	defer log.Close()
 	p.process, err = process.Start(log, program, append([]string{
 		fmt.Sprintf("--secure-port=%d", ports[0]), "--cert-dir=" + dir, "--token-auth-file=" + tokens,
+		"--kubelets=127.0.0.0/8", // those of tests
 	}, withoutEtcd(flags)...)...)
 	if err != nil {
 		return nil, err

@@ -17,7 +17,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -62,10 +61,6 @@ func New(name string) *cobra.Command {
 	}
 	return nil
 }
-
-// serviceIPs is where the plane takes the cluster IPs of Services from, and what
-// envtest asks for.
-const serviceIPs = "10.0.0.0/24"
 
 const (
 	// redialAfter is how long after the end of a connection to etcd a new one is
@@ -113,7 +108,11 @@ func newAPIServerCommand() *cobra.Command {
 	f.StringVar(&s.clientCA, "client-ca-file", "", "authorities whose client certificates are accepted")
 	f.StringVar(&s.tokenFile, "token-auth-file", "", `bearer tokens to accept: lines of token,user,uid,"group,group"`)
 	f.StringSliceVar(&s.modes, "authorization-mode", []string{"AlwaysAllow"}, "AlwaysAllow: every user that is known; RBAC: roles and their bindings; Node, AlwaysDeny: no user. The group system:masters may do everything")
-	f.StringSliceVar(&s.serviceIPs, "service-cluster-ip-range", []string{serviceIPs}, "no effect: cluster IPs of Services are of "+serviceIPs)
+	planeflags.AddServiceRanges(f, &s.serviceIPs)
+	f.StringSliceVar(&s.hsts, "strict-transport-security-directives", nil, "directives of the header Strict-Transport-Security of all answers")
+	f.IntVar(&s.minWatch, "min-request-timeout", 1800, "seconds that a watch without a time limit of its own lasts at least")
+	f.DurationVar(&s.requestLimit, "request-timeout", time.Minute, "how long requests other than watches may take")
+	planeflags.AddKubelets(f, &s.kubelets)
 	f.StringSliceVar(&s.etcdServers, "etcd-servers", nil, "end when the first of these does; the data are in this process")
 	f.IntVarP(&s.verbosity, "v", "v", 0, "above 0: log what no client sees")
 	// What envtest always gives: right, but there is nothing to do for it.
@@ -254,6 +253,10 @@ type apiserverFlags struct {
 	tokenFile         string
 	modes             []string
 	serviceIPs        []string
+	hsts              []string
+	minWatch          int // seconds
+	requestLimit      time.Duration
+	kubelets          []string
 	etcdServers       []string
 	verbosity         int
 	admissionControl  string
@@ -348,13 +351,16 @@ func (s *apiserverFlags) options(notes io.Writer) (controlplane.Options, error) 
 		return o, err
 	}
 	o.Authorizer = authorizer
-	for _, ips := range s.serviceIPs {
-		switch _, err := netip.ParsePrefix(ips); {
-		case err != nil:
-			return o, fmt.Errorf("--service-cluster-ip-range: %w: give it as in %s", err, serviceIPs)
-		case ips != serviceIPs:
-			fmt.Fprintf(notes, "steer: --service-cluster-ip-range: %s has no effect here, cluster IPs are of %s\n", ips, serviceIPs)
-		}
+	if o.ServiceRanges, err = planeflags.ServiceRanges(s.serviceIPs); err != nil {
+		return o, err
+	}
+	if s.minWatch < 0 || s.requestLimit < 0 {
+		return o, errors.New("--min-request-timeout and --request-timeout cannot be negative")
+	}
+	o.StrictTransportSecurity = s.hsts
+	o.Limits.MinWatch, o.Limits.RequestTimeout = orNone(time.Duration(s.minWatch)*time.Second), orNone(s.requestLimit)
+	if o.Kubelets.Reach, err = planeflags.Kubelets(s.kubelets); err != nil {
+		return o, err
 	}
 	if err := planeflags.ReadTokens(&o, s.tokenFile); err != nil {
 		return o, fmt.Errorf("--token-auth-file: %w", err)
@@ -381,6 +387,14 @@ func (s *apiserverFlags) options(notes io.Writer) (controlplane.Options, error) 
 	}
 	keys.Serving, err = s.certificate()
 	return o, err
+}
+
+// orNone is a limit of [apiserver.Limits], where 0 is the usual one and negative is none.
+func orNone(limit time.Duration) time.Duration {
+	if limit == 0 {
+		return -1
+	}
+	return limit
 }
 
 // certificate returns the one to serve with, nil for one that the plane makes.

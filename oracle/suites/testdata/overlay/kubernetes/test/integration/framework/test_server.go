@@ -58,6 +58,9 @@ func StartTestServer(_ context.Context, t testing.TB, setup TestServerSetup) (cl
 	if authentication.ClientCert.ClientCA != "" {
 		flags = append(flags, "--client-ca-file="+authentication.ClientCert.ClientCA)
 	}
+	if ranges := asked.ServiceClusterIPRanges; ranges != "" {
+		flags = append(flags, "--service-cluster-ip-range="+ranges)
+	}
 	if admission.ConfigFile != "" {
 		flags = append(flags, "--admission-control-config-file="+admission.ConfigFile)
 	}

@@ -101,7 +101,7 @@ func StartTestServer(t ktesting.TB, o *TestServerInstanceOptions, flags []string
 		if err != nil {
 			return TestServer{}, err
 		}
-		passed = append(passed, more...)
+		passed = append(more, passed...) // those of the test count
 	}
 	p, err := plane.Start(t.Logf, passed...)
 	if err != nil {
@@ -131,7 +131,9 @@ func authorities(dir string, proxy *ProxyCA, asked *options.ServerRunOptions) ([
 	if err := authority(proxies, "front-proxy-ca", proxy); err != nil {
 		return nil, err
 	}
-	asked.Authentication.ClientCert.ClientCA = clients
+	if asked.Authentication.ClientCert.ClientCA == "" {
+		asked.Authentication.ClientCert.ClientCA = clients
+	}
 	asked.Authentication.RequestHeader.ClientCAFile = proxies
 	flags := []string{"--client-ca-file=" + clients, "--requestheader-client-ca-file=" + proxies, "--requestheader-allowed-names=ash,misty,brock"}
 	headers := asked.Authentication.RequestHeader

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package service_test
+package ranges_test
 
 import (
 	"encoding/json"
@@ -15,37 +15,37 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/steer-dev/steer/controlplane/core/service"
+	"github.com/steer-dev/steer/controlplane/core/service/ranges"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/controlplane/internal/step/steptest"
 	"github.com/steer-dev/steer/storage"
 )
 
-// ranges is a store that a RangeController observes.
-type ranges struct {
+// observed is a store that a Controller observes.
+type observed struct {
 	t      *testing.T
 	store  storage.Store
 	cursor storage.Cursor
-	c      *service.RangeController
+	c      *ranges.Controller
 	now    time.Time
 }
 
-func newRanges(t *testing.T) *ranges {
+func newObserved(t *testing.T) *observed {
 	t.Helper()
 	store := storage.NewMemory(storage.MemoryOptions{})
 	cursor, err := store.Watch(storage.Range{}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &ranges{t, store, cursor, service.NewRangeController(), time.Date(2026, 1, 1, 0, 0, 30, 0, time.UTC)}
+	r := &observed{t, store, cursor, ranges.NewController(), time.Date(2026, 1, 1, 0, 0, 30, 0, time.UTC)}
 	r.c.Reset(store.Latest())
 	return r
 }
 
 // cidr stores a ServiceCIDR; deleted is how long ago its deletion began, 0: it has not.
-func (r *ranges) cidr(name string, deleted time.Duration, change func(*networkingv1.ServiceCIDR), cidrs ...string) {
+func (r *observed) cidr(name string, deleted time.Duration, change func(*networkingv1.ServiceCIDR), cidrs ...string) {
 	r.t.Helper()
-	o := &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{service.RangeFinalizer}}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: cidrs}}
+	o := &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{ranges.Finalizer}}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: cidrs}}
 	if deleted > 0 {
 		o.DeletionTimestamp = &metav1.Time{Time: r.now.Add(-deleted)}
 	}
@@ -56,7 +56,7 @@ func (r *ranges) cidr(name string, deleted time.Duration, change func(*networkin
 }
 
 // address stores an IPAddress, or deletes it.
-func (r *ranges) address(ip, manager string) {
+func (r *observed) address(ip, manager string) {
 	r.t.Helper()
 	key := storage.Key{Bucket: "networking.k8s.io/ipaddresses", Name: ip}
 	if manager == "" {
@@ -67,12 +67,12 @@ func (r *ranges) address(ip, manager string) {
 }
 
 // step returns the requests of a step, a line each.
-func (r *ranges) step() string {
+func (r *observed) step() string {
 	r.t.Helper()
 	return rendered(r.t, r.requests())
 }
 
-func (r *ranges) requests() []step.Request {
+func (r *observed) requests() []step.Request {
 	r.t.Helper()
 	batch, err := r.cursor.Poll()
 	if err != nil {
@@ -117,7 +117,7 @@ func sameRequests(t *testing.T, what, want, got string) {
 	}
 }
 
-func TestRangeControllerKeepsRangesThatServicesNeed(t *testing.T) {
+func TestControllerKeepsRangesThatServicesNeed(t *testing.T) {
 	t.Parallel()
 	const own, others = "ipallocator.k8s.io", "someone"
 	bare := func(o *networkingv1.ServiceCIDR) { o.Finalizers = nil }
@@ -125,56 +125,56 @@ func TestRangeControllerKeepsRangesThatServicesNeed(t *testing.T) {
 		o.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "True", Message: "Kubernetes Service CIDR is ready"}}
 	}
 	for what, tt := range map[string]struct {
-		store func(*ranges)
+		store func(*observed)
 		want  string
 	}{
-		"a new range":                    {func(r *ranges) { r.cidr("x", 0, bare, "10.0.0.0/24") }, rangeKept + "\n" + rangeReady},
-		"a range with the finalizer":     {func(r *ranges) { r.cidr("x", 0, nil, "10.0.0.0/24") }, rangeReady},
-		"a range that has all":           {func(r *ranges) { r.cidr("x", 0, settled, "10.0.0.0/24") }, ""},
-		"deleted, without the finalizer": {func(r *ranges) { r.cidr("x", time.Minute, bare, "10.0.0.0/24") }, ""},
-		"deleted, without addresses":     {func(r *ranges) { r.cidr("x", 10*time.Second, nil, "10.0.0.0/24") }, rangeDropped},
-		"deleted a moment ago":           {func(r *ranges) { r.cidr("x", 9*time.Second, nil, "10.0.0.0/24") }, ""},
-		"deleted, with an address":       {func(r *ranges) { r.cidr("x", time.Minute, nil, "10.0.0.0/24"); r.address("10.0.0.9", own) }, rangeNeeded},
-		"deleted, with that of others":   {func(r *ranges) { r.cidr("x", time.Minute, nil, "10.0.0.0/24"); r.address("10.0.0.9", others) }, rangeDropped},
-		"deleted, with one outside":      {func(r *ranges) { r.cidr("x", time.Minute, nil, "10.0.0.0/24"); r.address("10.0.1.9", own) }, rangeDropped},
-		"deleted, with that of the net":  {func(r *ranges) { r.cidr("x", time.Minute, nil, "10.0.0.0/24"); r.address("10.0.0.0", own) }, rangeDropped},
-		"deleted, with one of two ranges": {func(r *ranges) {
+		"a new range":                    {func(r *observed) { r.cidr("x", 0, bare, "10.0.0.0/24") }, rangeKept + "\n" + rangeReady},
+		"a range with the finalizer":     {func(r *observed) { r.cidr("x", 0, nil, "10.0.0.0/24") }, rangeReady},
+		"a range that has all":           {func(r *observed) { r.cidr("x", 0, settled, "10.0.0.0/24") }, ""},
+		"deleted, without the finalizer": {func(r *observed) { r.cidr("x", time.Minute, bare, "10.0.0.0/24") }, ""},
+		"deleted, without addresses":     {func(r *observed) { r.cidr("x", 10*time.Second, nil, "10.0.0.0/24") }, rangeDropped},
+		"deleted a moment ago":           {func(r *observed) { r.cidr("x", 9*time.Second, nil, "10.0.0.0/24") }, ""},
+		"deleted, with an address":       {func(r *observed) { r.cidr("x", time.Minute, nil, "10.0.0.0/24"); r.address("10.0.0.9", own) }, rangeNeeded},
+		"deleted, with that of others":   {func(r *observed) { r.cidr("x", time.Minute, nil, "10.0.0.0/24"); r.address("10.0.0.9", others) }, rangeDropped},
+		"deleted, with one outside":      {func(r *observed) { r.cidr("x", time.Minute, nil, "10.0.0.0/24"); r.address("10.0.1.9", own) }, rangeDropped},
+		"deleted, with that of the net":  {func(r *observed) { r.cidr("x", time.Minute, nil, "10.0.0.0/24"); r.address("10.0.0.0", own) }, rangeDropped},
+		"deleted, with one of two ranges": {func(r *observed) {
 			r.cidr("x", time.Minute, nil, "10.0.0.0/24", "2001:db8::/120")
 			r.address("2001:db8::9", own)
 		}, rangeNeeded},
-		"deleted, covered by a larger one": {func(r *ranges) {
+		"deleted, covered by a larger one": {func(r *observed) {
 			r.cidr("x", time.Minute, nil, "10.0.0.0/24")
 			r.address("10.0.0.9", own)
 			r.cidr("y", 0, settled, "10.0.0.0/16")
 		}, rangeDropped},
 		"deleted, the address in a smaller one": {
-			func(r *ranges) {
+			func(r *observed) {
 				r.cidr("x", time.Minute, nil, "10.0.0.0/24")
 				r.address("10.0.0.9", own)
 				r.cidr("y", 0, settled, "10.0.0.0/28")
 			}, rangeDropped,
 		},
 		"deleted, the address not in a smaller one": {
-			func(r *ranges) {
+			func(r *observed) {
 				r.cidr("x", time.Minute, nil, "10.0.0.0/24")
 				r.address("10.0.0.99", own)
 				r.cidr("y", 0, settled, "10.0.0.0/28")
 			}, rangeNeeded,
 		},
 	} {
-		r := newRanges(t)
+		r := newObserved(t)
 		tt.store(r)
 		sameRequests(t, what, tt.want, r.step())
 		sameRequests(t, what+", without another change", "", r.step())
-		fresh := service.NewRangeController()
+		fresh := ranges.NewController()
 		fresh.Reset(r.store.Latest())
 		sameRequests(t, what+", seen by one that starts", tt.want, rendered(t, fresh.Step(r.store.Latest(), r.now)))
 	}
 }
 
-func TestRangeControllerLooksAgain(t *testing.T) {
+func TestControllerLooksAgain(t *testing.T) {
 	t.Parallel()
-	r := newRanges(t)
+	r := newObserved(t)
 	r.cidr("x", 4*time.Second, nil, "10.0.0.0/24")
 	r.address("10.0.0.9", "ipallocator.k8s.io")
 	needed := r.requests()

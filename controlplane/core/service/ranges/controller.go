@@ -1,7 +1,8 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package service
+// Package ranges runs the controller of ServiceCIDRs, the ranges of cluster IPs.
+package ranges
 
 import (
 	"encoding/json"
@@ -20,20 +21,20 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// RangeControllerName is the name of a [RangeController].
-const RangeControllerName = "service-cidr-controller"
+// ControllerName is the name of a [Controller].
+const ControllerName = "service-cidr-controller"
 
-// RangeFinalizer keeps a ServiceCIDR until no Service needs it.
-const RangeFinalizer = "networking.k8s.io/service-cidr-finalizer"
+// Finalizer keeps a ServiceCIDR until no Service needs it.
+const Finalizer = "networking.k8s.io/service-cidr-finalizer"
 
 // rangePatience is how long a ServiceCIDR that is being deleted stays at least: a
 // Service that got an address of it just before is stored by then.
 const rangePatience = 10 * time.Second
 
-// RangeController says of ServiceCIDRs that they are ready, and keeps those that
+// Controller says of ServiceCIDRs that they are ready, and keeps those that
 // are being deleted while Services have addresses of them that no other range has
 // (KEP-1880).
-type RangeController struct {
+type Controller struct {
 	// ranges are all there are, by their keys.
 	ranges map[storage.Key]keptRange
 	due    step.KeySet
@@ -48,34 +49,34 @@ type keptRange struct {
 }
 
 var (
-	_ step.Controller = (*RangeController)(nil)
-	_ step.Waker      = (*RangeController)(nil)
+	_ step.Controller = (*Controller)(nil)
+	_ step.Waker      = (*Controller)(nil)
 )
 
-// NewRangeController returns a controller that has seen nothing.
-func NewRangeController() *RangeController {
-	c := &RangeController{}
+// NewController returns a controller that has seen nothing.
+func NewController() *Controller {
+	c := &Controller{}
 	c.forget()
 	return c
 }
 
-func (c *RangeController) forget() {
+func (c *Controller) forget() {
 	c.ranges, c.due, c.again = map[storage.Key]keptRange{}, step.KeySet{}, step.Alarms{}
 }
 
 // Name implements [step.Controller].
-func (*RangeController) Name() string { return RangeControllerName }
+func (*Controller) Name() string { return ControllerName }
 
 // Reset implements [step.Controller].
-func (c *RangeController) Reset(view storage.View) {
+func (c *Controller) Reset(view storage.View) {
 	c.forget()
-	for rec := range view.Ascend(rangeBucket, "", "") {
+	for rec := range view.Ascend(Bucket, "", "") {
 		c.see(rec)
 	}
 }
 
 // see takes in a ServiceCIDR as it is now.
-func (c *RangeController) see(rec *storage.Record) {
+func (c *Controller) see(rec *storage.Record) {
 	var obj networkingv1.ServiceCIDR
 	if step.Decode(rec, &obj) != nil {
 		return
@@ -91,18 +92,18 @@ func (c *RangeController) see(rec *storage.Record) {
 }
 
 // Concerns implements [step.Controller].
-func (c *RangeController) Concerns(e storage.Event) bool {
-	return e.Record.Key.Bucket == rangeBucket || e.Record.Key.Bucket == addressBucket && len(c.ranges) > 0
+func (c *Controller) Concerns(e storage.Event) bool {
+	return e.Record.Key.Bucket == Bucket || e.Record.Key.Bucket == AddressBucket && len(c.ranges) > 0
 }
 
 // Observe implements [step.Controller].
-func (c *RangeController) Observe(e storage.Event) {
+func (c *Controller) Observe(e storage.Event) {
 	switch key := e.Record.Key; {
-	case key.Bucket == rangeBucket && e.Deleted:
+	case key.Bucket == Bucket && e.Deleted:
 		delete(c.ranges, key)
 		delete(c.due, key)
 		delete(c.again, key)
-	case key.Bucket == rangeBucket:
+	case key.Bucket == Bucket:
 		c.see(e.Record)
 	}
 	for key, kept := range c.ranges { // what they wait for may have happened
@@ -113,7 +114,7 @@ func (c *RangeController) Observe(e storage.Event) {
 }
 
 // Step implements [step.Controller].
-func (c *RangeController) Step(view storage.View, now time.Time) []step.Request {
+func (c *Controller) Step(view storage.View, now time.Time) []step.Request {
 	c.again.Ring(now, c.due)
 	var out []step.Request
 	for _, key := range c.due.Sorted() {
@@ -127,9 +128,9 @@ func (c *RangeController) Step(view storage.View, now time.Time) []step.Request 
 }
 
 // look returns what a ServiceCIDR lacks.
-func (c *RangeController) look(view storage.View, key storage.Key, obj *networkingv1.ServiceCIDR, now time.Time) []step.Request {
+func (c *Controller) look(view storage.View, key storage.Key, obj *networkingv1.ServiceCIDR, now time.Time) []step.Request {
 	var out []step.Request
-	kept := slices.Contains(obj.Finalizers, RangeFinalizer)
+	kept := slices.Contains(obj.Finalizers, Finalizer)
 	ready := metav1.Condition{
 		Type: networkingv1.ServiceCIDRConditionReady, Status: metav1.ConditionTrue, Message: "Kubernetes Service CIDR is ready",
 	}
@@ -159,7 +160,7 @@ func (c *RangeController) look(view storage.View, key storage.Key, obj *networki
 
 // needed reports whether Services would be left with addresses that are of no range
 // if a ServiceCIDR went. It can go in any case where others have all of it.
-func (c *RangeController) needed(view storage.View, key storage.Key) bool {
+func (c *Controller) needed(view storage.View, key storage.Key) bool {
 	own := c.ranges[key].prefixes
 	covered := func(p netip.Prefix) bool {
 		return c.othersHave(key, func(o netip.Prefix) bool { return o.Overlaps(p) && o.Bits() <= p.Bits() })
@@ -167,14 +168,14 @@ func (c *RangeController) needed(view storage.View, key storage.Key) bool {
 	if !slices.ContainsFunc(own, func(p netip.Prefix) bool { return !covered(p) }) {
 		return false
 	}
-	for rec := range view.Ascend(addressBucket, "", "") {
+	for rec := range view.Ascend(AddressBucket, "", "") {
 		ip, err := netip.ParseAddr(rec.Key.Name)
-		has := func(p netip.Prefix) bool { return isHost(p, ip) }
+		has := func(p netip.Prefix) bool { return IsHost(p, ip) }
 		if err != nil || !slices.ContainsFunc(own, has) || c.othersHave(key, has) {
 			continue
 		}
 		var address metav1.PartialObjectMetadata
-		if step.Decode(rec, &address) == nil && address.Labels[networkingv1.LabelManagedBy] == manager {
+		if step.Decode(rec, &address) == nil && address.Labels[networkingv1.LabelManagedBy] == Manager {
 			return true
 		}
 	}
@@ -182,7 +183,7 @@ func (c *RangeController) needed(view storage.View, key storage.Key) bool {
 }
 
 // othersHave reports whether another ServiceCIDR has such a range.
-func (c *RangeController) othersHave(key storage.Key, such func(netip.Prefix) bool) bool {
+func (c *Controller) othersHave(key storage.Key, such func(netip.Prefix) bool) bool {
 	for other, kept := range c.ranges {
 		if other != key && slices.ContainsFunc(kept.prefixes, such) {
 			return true
@@ -199,7 +200,7 @@ func rangePath(key storage.Key) string {
 
 // finalize is the request that names the finalizer in a list of the metadata.
 func finalize(key storage.Key, list string) step.Request {
-	body, _ := json.Marshal(map[string]any{"metadata": map[string]any{list: []string{RangeFinalizer}}})
+	body, _ := json.Marshal(map[string]any{"metadata": map[string]any{list: []string{Finalizer}}})
 	r := step.Patch(rangeUser, rangePath(key), body, step.Subject{Key: key})
 	r.ContentType = string(types.StrategicMergePatchType)
 	return r
@@ -213,15 +214,15 @@ func say(key storage.Key, condition metav1.Condition) step.Request {
 	})
 	return step.Request{
 		User: rangeUser, Method: http.MethodPatch, Path: rangePath(key) + "/status", ContentType: string(types.ApplyPatchType),
-		Query: url.Values{"fieldManager": {RangeControllerName}, "force": {"true"}}, Body: body, Subject: step.Subject{Key: key},
+		Query: url.Values{"fieldManager": {ControllerName}, "force": {"true"}}, Body: body, Subject: step.Subject{Key: key},
 	}
 }
 
 // Wake implements [step.Waker].
-func (c *RangeController) Wake() time.Time { return c.again.Wake() }
+func (c *Controller) Wake() time.Time { return c.again.Wake() }
 
 // Report implements [step.Controller]. What was refused is looked at again.
-func (c *RangeController) Report(r step.Request, err error) {
+func (c *Controller) Report(r step.Request, err error) {
 	if err != nil {
 		c.due.Add(r.Subject.Key)
 	}
