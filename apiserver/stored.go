@@ -14,8 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/apiserver/internal/registry"
+	"github.com/steer-dev/steer/apiserver/internal/typed"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/internal/jsontext"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -53,7 +55,7 @@ func (s *Server) Stored(ctx context.Context, value []byte, same func(schema.Grou
 func decodeStored(v *resource.Version, value, raw []byte) (resource.Object, error) {
 	obj := v.NewObject()
 	if raw == nil {
-		if err := wire.Decode(value, obj); err != nil {
+		if err := typed.Decode(value, obj); err != nil {
 			return nil, fmt.Errorf("the JSON is damaged: %w", err)
 		}
 		return obj, nil
@@ -71,18 +73,18 @@ func decodeStored(v *resource.Version, value, raw []byte) (resource.Object, erro
 // storedAs returns the resource with a typed version that stores the objects of a kind.
 func (s *Server) storedAs(gvk schema.GroupVersionKind) *registry.Served {
 	for _, in := range s.table.Load().resources {
-		if in.Backend == nil && in.Group == gvk.Group && in.Kind == gvk.Kind && typed(in.Version(gvk.Version)) {
+		if in.Backend == nil && in.Group == gvk.Group && in.Kind == gvk.Kind && isTyped(in.Version(gvk.Version)) {
 			return in.Served
 		}
 	}
 	return nil
 }
 
-func typed(v *resource.Version) bool { return v != nil && v.Typed() }
+func isTyped(v *resource.Version) bool { return v != nil && v.Typed() }
 
 // envelope returns the kind of a stored object, and its protobuf if it is one.
 func envelope(value []byte) (gvk schema.GroupVersionKind, raw []byte, err error) {
-	apiVersion, kind := wire.String(value, "apiVersion"), wire.String(value, "kind")
+	apiVersion, kind := jsontext.String(value, "apiVersion"), jsontext.String(value, "kind")
 	if rest, ok := wire.Enveloped(value); ok {
 		var unknown runtime.Unknown
 		if err := unknown.Unmarshal(rest); err != nil {
@@ -113,15 +115,15 @@ func StoredCustom(bucket string, value []byte) (storage.Write, error) {
 	if err := obj.UnmarshalJSON(value); err != nil {
 		return storage.Write{}, fmt.Errorf("the JSON is damaged: %w", err)
 	}
-	obj.SetResourceVersion(wire.Placeholder)
+	obj.SetResourceVersion(jsontext.Placeholder)
 	w := storage.Write{Key: storage.Key{Bucket: bucket, Name: obj.GetName()}, Expect: storage.AnyRevision}
 	if namespace := obj.GetNamespace(); namespace != "" {
 		w.Key.Name = namespace + "/" + w.Key.Name
 	}
-	encoded, err := wire.Marshal(obj.Object)
+	encoded, err := jsontext.Marshal(obj.Object)
 	if err != nil {
 		return w, err
 	}
-	w.Value, w.Stamp, err = wire.Open(encoded)
+	w.Value, w.Stamp, err = jsontext.Open(encoded)
 	return w, err
 }

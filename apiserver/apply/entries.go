@@ -13,7 +13,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/apply/internal/fields"
 	"github.com/steer-dev/steer/apiserver/internal/doc"
-	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/internal/jsontext"
 )
 
 // maxUpdaters is how many updaters an object has before the entries of the oldest are merged
@@ -27,7 +27,7 @@ type entry struct {
 	time                          time.Time // in whole seconds; zero: none
 	// The entry before the write, typed or raw; none for a new one.
 	typed       *metav1.ManagedFieldsEntry
-	raw, fields wire.Text
+	raw, fields jsontext.Text
 	// set is the entry's set of fields after the write if it has changed; nil: fields.
 	set     *fields.Tree
 	changed bool
@@ -129,7 +129,7 @@ func (m *Manager) serverEntries(live, obj *doc.Doc) ([]entry, bool) {
 
 // entries parses managedFields that the server has written: in the version of the endpoint,
 // and without repetitions. false means that they are not of this form.
-func (m *Manager) entries(record wire.Text) ([]entry, bool) {
+func (m *Manager) entries(record jsontext.Text) ([]entry, bool) {
 	if record[0] != '[' {
 		return nil, false
 	}
@@ -147,7 +147,7 @@ func (m *Manager) entries(record wire.Text) ([]entry, bool) {
 
 // rawManagedFields returns the managedFields of an object, and whether they are set. ok is
 // false if they are not of the expected type.
-func rawManagedFields(obj *doc.Doc) (record wire.Text, has, ok bool) {
+func rawManagedFields(obj *doc.Doc) (record jsontext.Text, has, ok bool) {
 	if _, isObject := doc.Metadata(obj); !isObject {
 		return "", false, !obj.Has("metadata")
 	}
@@ -157,7 +157,7 @@ func rawManagedFields(obj *doc.Doc) (record wire.Text, has, ok bool) {
 }
 
 // readEntry parses an entry as the server writes it.
-func readEntry(raw wire.Text) (e entry, ok bool) {
+func readEntry(raw jsontext.Text) (e entry, ok bool) {
 	if !raw.IsObject() {
 		return e, false
 	}
@@ -227,7 +227,7 @@ func typedEntries(record []entry) []metav1.ManagedFieldsEntry {
 
 // rawEntries returns managedFields for an object without a Go type; false if they have no
 // canonical encoding.
-func rawEntries(record []entry) (wire.Text, bool) {
+func rawEntries(record []entry) (jsontext.Text, bool) {
 	size := len("[]")
 	for i := range record {
 		size += 256 + len(record[i].raw)
@@ -242,24 +242,24 @@ func rawEntries(record []entry) (wire.Text, bool) {
 			out = append(out, e.raw...)
 			continue
 		}
-		out = wire.AppendText(append(out, `{"apiVersion":`...), e.version)
+		out = jsontext.AppendText(append(out, `{"apiVersion":`...), e.version)
 		out = append(out, `,"fieldsType":"FieldsV1","fieldsV1":`...)
 		if e.set != nil {
 			out = e.set.AppendText(out)
 		} else {
 			out = append(out, e.fields...)
 		}
-		out = wire.AppendText(append(out, `,"manager":`...), e.manager)
-		out = wire.AppendText(append(out, `,"operation":`...), string(e.operation))
+		out = jsontext.AppendText(append(out, `,"manager":`...), e.manager)
+		out = jsontext.AppendText(append(out, `,"operation":`...), string(e.operation))
 		if e.subresource != "" {
-			out = wire.AppendText(append(out, `,"subresource":`...), e.subresource)
+			out = jsontext.AppendText(append(out, `,"subresource":`...), e.subresource)
 		}
 		if !e.time.IsZero() {
 			out = append(e.time.UTC().AppendFormat(append(out, `,"time":"`...), time.RFC3339), '"')
 		}
 		out = append(out, '}')
 	}
-	return wire.Canonicalize(append(out, ']'))
+	return jsontext.Canonicalize(append(out, ']'))
 }
 
 // setManagedFields sets the managedFields of an object; false if they cannot be encoded.

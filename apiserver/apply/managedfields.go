@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 
 	"github.com/steer-dev/steer/apiserver/internal/doc"
-	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/internal/jsontext"
 )
 
 // maxManagerName is the longest manager name, in bytes.
@@ -82,11 +82,11 @@ func sameMetadata(a, b *doc.Doc) bool {
 		delete(out, "resourceVersion")
 		return out
 	}
-	return isX && isY && wire.Equal(without(x), without(y))
+	return isX && isY && jsontext.Equal(without(x), without(y))
 }
 
 // sameButTimes compares two raw managedFields except for their times.
-func sameButTimes(a, b wire.Text) bool {
+func sameButTimes(a, b jsontext.Text) bool {
 	if a[0] != '[' || b[0] != '[' {
 		return false
 	}
@@ -102,12 +102,12 @@ func sameButTimes(a, b wire.Text) bool {
 	}
 }
 
-func sameEntryButTime(a, b wire.Text) bool {
+func sameEntryButTime(a, b jsontext.Text) bool {
 	if !a.IsObject() || !b.IsObject() {
 		return false
 	}
 	x, y := a.Reader(), b.Reader()
-	member := func(r *wire.Reader) (name string, value wire.Text) {
+	member := func(r *jsontext.Reader) (name string, value jsontext.Text) {
 		for {
 			name, ok := r.Member()
 			if !ok {

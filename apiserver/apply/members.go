@@ -9,14 +9,15 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/apply/internal/fields"
 	"github.com/steer-dev/steer/apiserver/internal/doc"
-	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/apiserver/internal/typed"
+	"github.com/steer-dev/steer/internal/jsontext"
 )
 
 // contentObject returns decoded JSON as text.
 func contentObject(content map[string]any) (fields.Object, bool) {
 	out := make(fields.Object, 0, len(content))
 	for name, value := range content {
-		text, ok := wire.EncodeValue(value)
+		text, ok := jsontext.EncodeValue(value)
 		if !ok {
 			return nil, false
 		}
@@ -31,7 +32,7 @@ func contentObject(content map[string]any) (fields.Object, bool) {
 func docObject(d *doc.Doc, full bool) (fields.Object, bool) {
 	out := make(fields.Object, 0, d.Len())
 	if metadata, has := doc.Metadata(d); has && full {
-		text, ok := wire.EncodeValue(metadata)
+		text, ok := jsontext.EncodeValue(metadata)
 		if !ok {
 			return nil, false
 		}
@@ -50,7 +51,7 @@ func docObject(d *doc.Doc, full bool) (fields.Object, bool) {
 func docObjects(a, b *doc.Doc) (before, after fields.Object, ok bool) {
 	was, _ := doc.Metadata(a)
 	is, _ := doc.Metadata(b)
-	same := wire.Equal(was, is)
+	same := jsontext.Equal(was, is)
 	if before, ok = docObject(a, !same); ok {
 		after, ok = docObject(b, !same)
 	}
@@ -71,7 +72,7 @@ func (m *Manager) typedObject(obj Object) (fields.Object, bool) {
 	}
 	object.SetManagedFields(nil)
 	object.GetObjectKind().SetGroupVersionKind(m.binding.Kind)
-	text, ok := wire.EncodeCanonically(object)
+	text, ok := typed.EncodeCanonically(object)
 	return fields.Split(text), ok
 }
 
@@ -130,10 +131,10 @@ func (m *Manager) built(live Object, before, after fields.Object, same bool) (Ob
 	}
 	text := append(make([]byte, 0, size), '{')
 	for i := range after {
-		text = append(wire.AppendName(text, 1, after[i].Name), after[i].Value...)
+		text = append(jsontext.AppendName(text, 1, after[i].Name), after[i].Value...)
 	}
 	out := m.binding.Endpoint.New()
-	return out, wire.Decode(append(text, '}'), out) == nil
+	return out, typed.Decode(append(text, '}'), out) == nil
 }
 
 // builtDoc is built for objects without a Go type.

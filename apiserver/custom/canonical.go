@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/steer-dev/steer/apiserver/internal/doc"
-	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/internal/jsontext"
 )
 
 // canonicalMeta reports whether the metadata of an object certainly has the form that
@@ -119,7 +119,7 @@ func canonicalOwner(value any) bool {
 }
 
 // canonicalRecord passes managedFields that have entries.
-func canonicalRecord(record wire.Text) bool {
+func canonicalRecord(record jsontext.Text) bool {
 	if record[0] != '[' || record == "[]" {
 		return false
 	}
@@ -148,7 +148,7 @@ func canonicalRecord(record wire.Text) bool {
 
 // onlyObjects reports whether a value consists of objects alone, as sets of fields
 // do.
-func onlyObjects(r *wire.Reader) bool {
+func onlyObjects(r *jsontext.Reader) bool {
 	if r.Kind() != '{' {
 		return false
 	}

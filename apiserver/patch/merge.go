@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/internal/jsontext"
 )
 
 // mergePatch is a JSON merge patch: members of the patch replace members of the
@@ -94,7 +94,7 @@ func withoutNulls(value any) any {
 // decodeObject decodes a JSON object as Kubernetes does: member names are
 // case-sensitive and integers stay integers.
 func decodeObject(body []byte, strict bool) (map[string]any, []error, error) {
-	out, plain := wire.Unmarshal(body)
+	out, plain := jsontext.Unmarshal(body)
 	if plain {
 		return out, nil, nil
 	}

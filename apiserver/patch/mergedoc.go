@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/steer-dev/steer/apiserver/internal/doc"
-	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/internal/jsontext"
 )
 
 // ApplyDoc implements [Patch]: members that the patch does not have are not decoded, and an
@@ -51,13 +51,13 @@ func mergeMetadata(out *doc.Doc, metadata map[string]any, value any) {
 // mergeText merges a value into a member that is an object, as text.
 //
 //steer:fast decode
-func mergeText(current doc.Value, value any) (merged wire.Text, ok bool) {
+func mergeText(current doc.Value, value any) (merged jsontext.Text, ok bool) {
 	patch, isObject := value.(map[string]any)
 	text, isText := current.Text()
 	if !isObject || !isText || !text.IsObject() {
 		return "", false
 	}
-	m := wire.NewTextMerge(text)
+	m := jsontext.NewTextMerge(text)
 	if !mergeObject(m, patch) {
 		return "", false
 	}
@@ -65,7 +65,7 @@ func mergeText(current doc.Value, value any) (merged wire.Text, ok bool) {
 }
 
 // mergeObject merges the object that the reader is positioned at.
-func mergeObject(m *wire.TextMerge, patch map[string]any) bool {
+func mergeObject(m *jsontext.TextMerge, patch map[string]any) bool {
 	var few [16]string
 	names := few[:0]
 	for name := range patch {

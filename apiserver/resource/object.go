@@ -11,7 +11,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/internal/doc"
 	"github.com/steer-dev/steer/apiserver/internal/typed"
-	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/internal/jsontext"
 )
 
 // Object is one API object under way: a Go value of a kind that has a Go type, else a [Doc].
@@ -64,8 +64,8 @@ func EncodeObject(obj Object) ([]byte, error) {
 	case *Doc:
 		return o.MarshalJSON()
 	case *unstructured.Unstructured: // of a backend or an action
-		return wire.Marshal(o.Object)
+		return jsontext.Marshal(o.Object)
 	}
-	value, _, err := wire.Encode(obj)
+	value, _, err := typed.Encode(obj)
 	return value, err
 }

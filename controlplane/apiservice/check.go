@@ -13,6 +13,7 @@ import (
 
 	"github.com/steer-dev/steer/controlplane/internal/egress"
 	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/internal/jsontext"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -113,7 +114,7 @@ func (c *Availability) see(rec, previous *storage.Record) {
 		return
 	}
 	known := c.remote[rec.Key]
-	if known == nil || previous == nil || !bytes.Equal(step.Member(rec.Value, "spec"), step.Member(previous.Value, "spec")) {
+	if known == nil || previous == nil || !bytes.Equal(jsontext.Raw(rec.Value, "spec"), jsontext.Raw(previous.Value, "spec")) {
 		known = &checked{namespace: s.Spec.Service.Namespace, name: s.Spec.Service.Name}
 		c.remote[rec.Key] = known
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/steer-dev/steer/controlplane/crd"
 	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/internal/jsontext"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -136,12 +137,12 @@ func (c *Controller) count(gv schema.GroupVersion, n int) {
 // versionsOf returns the versions that a stored definition serves. Schemas can be
 // large: it reads no more than it needs.
 func versionsOf(rec *storage.Record) []schema.GroupVersion {
-	spec := step.Member(rec.Value, "spec")
-	group := text(step.Member(spec, "group"))
+	spec := jsontext.Raw(rec.Value, "spec")
+	group := text(jsontext.Raw(spec, "group"))
 	var out []schema.GroupVersion
-	for v := range step.Elements(step.Member(spec, "versions")) {
-		if string(step.Member(v, "served")) == "true" {
-			out = append(out, schema.GroupVersion{Group: group, Version: text(step.Member(v, "name"))})
+	for v := range jsontext.Elements(jsontext.Raw(spec, "versions")) {
+		if string(jsontext.Raw(v, "served")) == "true" {
+			out = append(out, schema.GroupVersion{Group: group, Version: text(jsontext.Raw(v, "name"))})
 		}
 	}
 	return out

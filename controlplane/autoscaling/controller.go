@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/internal/jsontext"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -135,7 +136,7 @@ func brings(key storage.Key) bool { return key.Bucket == definitions || key.Buck
 
 // changes reports whether a write changes a member of an object that remains.
 func changes(e storage.Event, member string) bool {
-	return e.Deleted || e.Previous == nil || !bytes.Equal(step.Member(e.Record.Value, member), step.Member(e.Previous.Value, member))
+	return e.Deleted || e.Previous == nil || !bytes.Equal(jsontext.Raw(e.Record.Value, member), jsontext.Raw(e.Previous.Value, member))
 }
 
 // follow notes where an autoscaler looks; nowhere for the zero key.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/internal/jsontext"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -109,7 +110,7 @@ func (e *events) requests(view storage.View) []step.Request {
 	later := e.waiting[:0]
 	for _, n := range e.waiting {
 		namespace := view.Get(storage.Key{Bucket: "namespaces", Name: n.about.Namespace})
-		if namespace == nil || step.Member(step.Member(namespace.Value, "metadata"), "deletionTimestamp") != nil {
+		if namespace == nil || jsontext.Raw(namespace.Value, "metadata", "deletionTimestamp") != nil {
 			continue
 		}
 		r, ok := e.request(view, n)

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/internal/jsontext"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -192,7 +193,7 @@ func member(object []byte, path string) []byte {
 		return nil
 	}
 	for name := range strings.SplitSeq(strings.TrimPrefix(path, "."), ".") {
-		object = step.Member(object, name)
+		object = jsontext.Raw(object, name)
 	}
 	return object
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/internal/doc"
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/apiserver/internal/typed"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/resource"
 )
@@ -150,7 +151,7 @@ func (d *Decoder) json(data []byte, obj resource.Object) (findings []error, err 
 		custom.SetContent(content)
 		return findings, err
 	}
-	if wire.DecodeStrictly(data, obj) {
+	if typed.DecodeStrictly(data, obj) {
 		return nil, nil
 	}
 	reflect.ValueOf(obj).Elem().SetZero() // some fields may be set already

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/internal/jsontext"
 )
 
 // Doc is an object without a Go type while a request is under way: an object of a custom
@@ -69,7 +69,7 @@ func Parse(text []byte) (*Doc, error) {
 //steer:fast decode
 func ParsePlain(text []byte) (*Doc, bool) {
 	d := &Doc{members: make([]member, 0, 4)}
-	ok := wire.Members(text, func(name string, at wire.Position) bool {
+	ok := jsontext.Members(text, func(name string, at jsontext.Position) bool {
 		if name == "metadata" && at.IsObject() {
 			return d.parseMetadata(at)
 		}
@@ -85,12 +85,12 @@ func ParsePlain(text []byte) (*Doc, bool) {
 }
 
 // parseMetadata reads the metadata. It is false if there is one already.
-func (d *Doc) parseMetadata(at wire.Position) bool {
+func (d *Doc) parseMetadata(at jsontext.Position) bool {
 	if _, has := d.find("metadata"); has || d.metadata != nil {
 		return false
 	}
 	d.metadata = make(map[string]any, 8)
-	return at.Members(func(name string, at wire.Position) (ok bool) {
+	return at.Members(func(name string, at jsontext.Position) (ok bool) {
 		if name == "managedFields" {
 			had := d.record.Exists()
 			d.record, ok = read(at)
@@ -238,13 +238,13 @@ func (d *Doc) MarshalJSON() ([]byte, error) {
 	wrote := d.metadata == nil
 	for i := 0; i < len(d.members) || !wrote; {
 		if i == len(d.members) || !wrote && d.members[i].name > "metadata" {
-			if out, err = d.appendMetadata(wire.AppendName(out, 1, "metadata")); err != nil {
+			if out, err = d.appendMetadata(jsontext.AppendName(out, 1, "metadata")); err != nil {
 				return nil, err
 			}
 			wrote = true
 			continue
 		}
-		if out, err = d.members[i].value.append(wire.AppendName(out, 1, d.members[i].name)); err != nil {
+		if out, err = d.members[i].value.append(jsontext.AppendName(out, 1, d.members[i].name)); err != nil {
 			return nil, err
 		}
 		i++
@@ -266,11 +266,11 @@ func (d *Doc) appendMetadata(out []byte) ([]byte, error) {
 	begin := len(out)
 	var err error
 	for _, name := range names {
-		out = wire.AppendName(out, begin, name)
+		out = jsontext.AppendName(out, begin, name)
 		if name == "managedFields" {
 			out, err = d.record.append(out)
 		} else {
-			out, err = wire.AppendValue(out, d.metadata[name])
+			out, err = jsontext.AppendValue(out, d.metadata[name])
 		}
 		if err != nil {
 			return nil, err
@@ -290,7 +290,7 @@ func (d *Doc) UnmarshalJSON(text []byte) error {
 
 // Equal reports whether two objects have the same content.
 func (d *Doc) Equal(other *Doc) bool {
-	return d.EqualBeyondMetadata(other) && d.record.Equal(other.record) && wire.Equal(d.metadata, other.metadata)
+	return d.EqualBeyondMetadata(other) && d.record.Equal(other.record) && jsontext.Equal(d.metadata, other.metadata)
 }
 
 // EqualBeyondMetadata reports whether two objects have the same content but for their metadata.

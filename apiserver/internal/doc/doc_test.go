@@ -17,7 +17,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/steer-dev/steer/apiserver/internal/doc"
-	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/internal/jsontext"
 )
 
 const widget = `{"spec":{"b":[1,{"x":null}],"a":"é<"},"kind":"Widget","apiVersion":"example.com/v1","fraction":1.0,"status":null,` +
@@ -227,7 +227,7 @@ func FuzzDoc(f *testing.F) {
 				return true
 			}
 			r := x.Reader()
-			if diff := cmp.Diff(want[name], walked(&r)); diff != "" || !wire.Equal(want[name], x) {
+			if diff := cmp.Diff(want[name], walked(&r)); diff != "" || !jsontext.Equal(want[name], x) {
 				t.Errorf("%q (-decoded +walked):\n%s", text, diff)
 			}
 			return true
@@ -239,7 +239,7 @@ func FuzzDoc(f *testing.F) {
 }
 
 // walked decodes the current value of a reader with all of its methods.
-func walked(r *wire.Reader) any {
+func walked(r *jsontext.Reader) any {
 	switch r.Kind() {
 	case '{':
 		out := map[string]any{}

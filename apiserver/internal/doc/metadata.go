@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/internal/jsontext"
 )
 
 var _ metav1.Object = (*Doc)(nil)
@@ -35,7 +35,7 @@ func (d *Doc) SetGroupVersionKind(kind schema.GroupVersionKind) {
 
 func (d *Doc) setText(name, text string) {
 	if was, ok := d.Member(name).String(); !ok || was != text {
-		d.SetMember(name, OfText(wire.Text(wire.AppendText(nil, text))))
+		d.SetMember(name, OfText(jsontext.Text(jsontext.AppendText(nil, text))))
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/apiserver/table"
+	"github.com/steer-dev/steer/internal/jsontext"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -50,7 +51,7 @@ func (r *Representation) Object(ctx context.Context, from *registry.Registry, re
 
 // Metadata returns the PartialObjectMetadata of an object in JSON, as JSON.
 func (r *Representation) Metadata(object []byte) []byte {
-	metadata := wire.Raw(object, "metadata")
+	metadata := jsontext.Raw(object, "metadata")
 	if metadata == nil {
 		metadata = []byte("{}")
 	}
@@ -118,7 +119,7 @@ func (t Tables) Record(ctx context.Context, from *registry.Registry, r *Represen
 	if err != nil {
 		return nil, err
 	}
-	out.ResourceVersion = wire.String(rec.Value, "metadata", "resourceVersion")
+	out.ResourceVersion = jsontext.String(rec.Value, "metadata", "resourceVersion")
 	return out, nil
 }
 

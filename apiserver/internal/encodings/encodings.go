@@ -13,6 +13,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/internal/jsontext"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -21,7 +22,7 @@ import (
 // neither the store nor a reader holds that.
 type projection struct {
 	once sync.Once // reads meta on first use
-	meta wire.Meta
+	meta jsontext.Meta
 
 	mu        sync.Mutex
 	encodings *encoding // a list, the newest first
@@ -61,9 +62,9 @@ func project(rec *storage.Record) *projection {
 }
 
 // Meta returns the metadata of a record. It is shared and must not be changed.
-func Meta(rec *storage.Record) *wire.Meta {
+func Meta(rec *storage.Record) *jsontext.Meta {
 	p := project(rec)
-	p.once.Do(func() { p.meta = wire.ReadMeta(rec.Value) })
+	p.once.Do(func() { p.meta = jsontext.ReadMeta(rec.Value) })
 	return &p.meta
 }
 

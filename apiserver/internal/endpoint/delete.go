@@ -16,7 +16,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/encodings"
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/internal/registry"
-	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/internal/jsontext"
 )
 
 // deleteOptions reads the options of a deletion, from the body or the query.
@@ -79,10 +79,10 @@ func warnOfPropagation(req *Request, o *metav1.DeleteOptions) {
 // deletionStatus is the Status that answers a finished deletion.
 func deletionStatus(in *registry.Served, value []byte) *metav1.Status {
 	return &metav1.Status{Status: metav1.StatusSuccess, Details: &metav1.StatusDetails{
-		Name:  wire.String(value, "metadata", "name"),
+		Name:  jsontext.String(value, "metadata", "name"),
 		Group: in.Group,
 		Kind:  in.Plural, // kube-apiserver puts the resource here, not the kind
-		UID:   types.UID(wire.String(value, "metadata", "uid")),
+		UID:   types.UID(jsontext.String(value, "metadata", "uid")),
 	}}
 }
 

@@ -28,9 +28,9 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
 	"github.com/steer-dev/steer/apiserver/internal/objectmeta"
 	"github.com/steer-dev/steer/apiserver/internal/registry"
-	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/patch"
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/internal/jsontext"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -146,7 +146,7 @@ func (p *patcher) parseApplied(options *metav1.PatchOptions) error {
 			"this server does not track the fields of this kind, so nothing can be applied to it", 0, false)
 	}
 	p.force = options.Force != nil && *options.Force
-	if content, plain := wire.UnmarshalYAML(p.body); plain {
+	if content, plain := jsontext.UnmarshalYAML(p.body); plain {
 		p.applied = &unstructured.Unstructured{Object: content}
 		return nil
 	}

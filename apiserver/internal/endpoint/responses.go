@@ -20,6 +20,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/registry"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/internal/jsontext"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -103,7 +104,7 @@ func (h *Handler) answerList(ctx context.Context, w *exchange.Writer, req *Reque
 		case choice.Shape == negotiate.MetadataList:
 			b.Add(r.Metadata(value))
 		case v.Typed():
-			open, rest := wire.Untyped(value)
+			open, rest := jsontext.Untyped(value)
 			b.Add(open)
 			b.Add(rest)
 		default:

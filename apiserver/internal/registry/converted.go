@@ -13,6 +13,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/encodings"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/internal/jsontext"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -91,7 +92,7 @@ func (in *Served) convertRecords(ctx context.Context, v *resource.Version, recs 
 // convertedRecord returns a record with the JSON of its object in another version.
 func convertedRecord(rec *storage.Record, value []byte) *storage.Record {
 	out := &storage.Record{Key: rec.Key, Value: value, Created: rec.Created, Modified: encodings.Transient}
-	if start, _, ok := wire.Find(value, "metadata", "resourceVersion"); ok {
+	if start, _, ok := jsontext.Find(value, "metadata", "resourceVersion"); ok {
 		out.Stamp = start + len(`"`)
 	}
 	return out

@@ -12,8 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/apiserver/internal/encodings"
-	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/apiserver/internal/typed"
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/internal/jsontext"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -22,7 +23,7 @@ type encodedObject struct {
 	value []byte
 	stamp int
 	// whole is the object in the storage version if its protobuf equals the protobuf of
-	// the decoded JSON; see [wire.Encode].
+	// the decoded JSON; see [typed.Encode].
 	whole resource.Object
 }
 
@@ -43,7 +44,7 @@ func (g *Registry) encodeForStore(ctx context.Context, in *Served, v *resource.V
 		obj = a.Save(obj)
 	}
 	obj.GetObjectKind().SetGroupVersionKind(in.StoredKind())
-	obj.SetResourceVersion(wire.Placeholder)
+	obj.SetResourceVersion(jsontext.Placeholder)
 	encoded, whole, err := encode(obj)
 	if err != nil {
 		return s, apierrors.NewInternalError(fmt.Errorf("encode %s %q: %w", in.Kind, obj.GetName(), err))
@@ -51,7 +52,7 @@ func (g *Registry) encodeForStore(ctx context.Context, in *Served, v *resource.V
 	if whole && in.Storage.Alias == nil {
 		s.whole = obj
 	}
-	s.value, s.stamp, err = wire.Open(encoded)
+	s.value, s.stamp, err = jsontext.Open(encoded)
 	return s, err
 }
 
@@ -81,7 +82,7 @@ func (g *Registry) TransientRecord(in *Served, v *resource.Version, obj resource
 func (g *Registry) WithRevision(ctx context.Context, in *Served, v *resource.Version, rec *storage.Record, revision storage.Revision) (*storage.Record, error) {
 	out := &storage.Record{Key: rec.Key, Created: rec.Created, Modified: encodings.Transient}
 	if rec.Stamp > 0 && in.AsStored(rec, v) {
-		out.Value, out.Stamp = wire.Restamp(rec.Value, rec.Stamp, int64(revision)), rec.Stamp
+		out.Value, out.Stamp = jsontext.Restamp(rec.Value, rec.Stamp, int64(revision)), rec.Stamp
 		return out, nil
 	}
 	obj, err := g.Object(ctx, in, v, rec)
@@ -144,11 +145,11 @@ func MarshalProto(obj resource.Object) ([]byte, error) {
 	return m.Marshal()
 }
 
-// encode is [resource.EncodeObject]; whole is the result of [wire.Encode].
+// encode is [resource.EncodeObject]; whole is the result of [typed.Encode].
 func encode(obj resource.Object) (value []byte, whole bool, err error) {
 	if d, ok := obj.(*resource.Doc); ok {
 		value, err = d.MarshalJSON()
 		return value, false, err
 	}
-	return wire.Encode(obj)
+	return typed.Encode(obj)
 }

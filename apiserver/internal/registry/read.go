@@ -12,8 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/steer-dev/steer/apiserver/internal/encodings"
+	"github.com/steer-dev/steer/apiserver/internal/typed"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/internal/jsontext"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -22,7 +24,7 @@ func (in *Served) AsStored(rec *storage.Record, v *resource.Version) bool {
 	if rec.Modified < in.Storage.Since && in.Backend == nil {
 		return false
 	}
-	return beginsWith(rec.Value, in.Group, v.Name) || wire.String(rec.Value, "apiVersion") == in.APIVersion(v)
+	return beginsWith(rec.Value, in.Group, v.Name) || jsontext.String(rec.Value, "apiVersion") == in.APIVersion(v)
 }
 
 // beginsWith reports whether an encoded object begins with this apiVersion. Custom
@@ -87,7 +89,7 @@ func (g *Registry) message(ctx context.Context, in *Served, v *resource.Version,
 		return nil, err
 	}
 	obj := v.NewMessage()
-	if err := wire.Decode(value, obj); err != nil {
+	if err := typed.Decode(value, obj); err != nil {
 		return nil, apierrors.NewInternalError(fmt.Errorf("the protobuf of %s: the Go type %T does not accept what the schema accepts: %w", rec.Key, obj, err))
 	}
 	return obj, nil
@@ -157,8 +159,8 @@ func (g *Registry) MetadataProto(ctx context.Context, in *Served, v *resource.Ve
 
 func metadataOf(value []byte) (*metav1.ObjectMeta, error) {
 	m := &metav1.ObjectMeta{}
-	if raw := wire.Raw(value, "metadata"); raw != nil {
-		if err := wire.Decode(raw, m); err != nil {
+	if raw := jsontext.Raw(value, "metadata"); raw != nil {
+		if err := typed.Decode(raw, m); err != nil {
 			return nil, fmt.Errorf("read stored metadata: %w", err)
 		}
 	}
@@ -248,10 +250,10 @@ func inVersion(v *resource.Version, batch []resource.Object, convert func([]reso
 
 // decodeStored decodes a record and returns the version in which it was stored.
 func (in *Served) decodeStored(rec *storage.Record) (resource.Object, *resource.Version, error) {
-	apiVersion := wire.String(rec.Value, "apiVersion")
+	apiVersion := jsontext.String(rec.Value, "apiVersion")
 	if a := in.Storage.Alias; a != nil && a.Kind.GroupVersion().String() == apiVersion {
 		kept := a.New()
-		if err := wire.Decode(rec.Value, kept); err != nil {
+		if err := typed.Decode(rec.Value, kept); err != nil {
 			return nil, nil, apierrors.NewInternalError(fmt.Errorf("decode %s: %w", rec.Key, err))
 		}
 		obj := a.Load(kept)
@@ -278,5 +280,5 @@ func decode(v *resource.Version, value []byte) (resource.Object, error) {
 		return resource.ParseDoc(value)
 	}
 	obj := v.New()
-	return obj, wire.Decode(value, obj)
+	return obj, typed.Decode(value, obj)
 }

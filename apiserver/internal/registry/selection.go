@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/steer-dev/steer/apiserver/internal/encodings"
-	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/internal/jsontext"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -143,7 +143,7 @@ func (sel *Selection) Matches(ctx context.Context, rec *storage.Record) (bool, e
 			f := sel.read[r.Field]
 			switch {
 			case f.Keys != nil && sel.in.AsStored(rec, sel.v):
-				value = wire.Scalar(rec.Value, f.Keys...)
+				value = jsontext.Scalar(rec.Value, f.Keys...)
 			default:
 				if obj == nil {
 					decoded, err := sel.g.Object(ctx, sel.in, sel.v, rec)

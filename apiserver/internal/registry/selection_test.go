@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/steer-dev/steer/apiserver/internal/encodings"
-	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/internal/jsontext"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -84,7 +84,7 @@ func TestWithRevisionIsNotCached(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
 		value, err := f.JSON(t.Context(), f.in, v, moved)
-		if defaulted := wire.String(value, "data", "defaulted"); err != nil || (defaulted == "yes") != (since > 0) {
+		if defaulted := jsontext.String(value, "data", "defaulted"); err != nil || (defaulted == "yes") != (since > 0) {
 			t.Errorf("%s: the JSON is %s, %v", name, value, err)
 		}
 	}

@@ -18,6 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/steer-dev/steer/internal/jsontext"
 )
 
 // Plan encodes and decodes values of a type. It is safe for concurrent use.
@@ -214,7 +216,7 @@ func (c *planner) addFields(p *plan, t reflect.Type, offset uintptr) bool {
 				return false
 			}
 			continue
-		case name == "" || !PlainText(name):
+		case name == "" || !jsontext.PlainText(name):
 			return false
 		}
 		if !f.IsExported() {
@@ -282,24 +284,6 @@ func own(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) ||
 		p.Implements(reflect.TypeFor[json.Marshaler]()) || p.Implements(reflect.TypeFor[encoding.TextMarshaler]())
-}
-
-// PlainText reports whether JSON escapes nothing in a text.
-func PlainText(text string) bool {
-	for i := range len(text) {
-		if !plainByte(text[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-func plainByte(c byte) bool {
-	const escaped = 1<<' ' - 1 | 1<<'"' | 1<<'<' | 1<<'>' | 1<<'&' // of the first 64
-	if c < 64 {
-		return uint64(escaped)>>c&1 == 0
-	}
-	return c <= '~' && c != '\\'
 }
 
 // sliceHeader is how a slice of any type lies in memory.

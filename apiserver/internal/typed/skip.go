@@ -3,6 +3,10 @@
 
 package typed
 
+import (
+	"github.com/steer-dev/steer/internal/jsontext"
+)
+
 import "strings"
 
 // maxDepth is the nesting depth up to which JSON is decoded here.
@@ -69,7 +73,7 @@ func skipText(raw []byte, i int) int {
 			if i = skipEscape(raw, i+1); i < 0 {
 				return -1
 			}
-		case !plainByte(c):
+		case !jsontext.PlainByte(c):
 			return -1
 		}
 	}

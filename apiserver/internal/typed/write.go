@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/steer-dev/steer/internal/jsontext"
 )
 
 // Write returns an object of the plan's type as encoding/json encodes it. whole reports
@@ -220,7 +222,7 @@ func (p *plan) appendMap(w *writer, out []byte, v unsafe.Pointer) (_ []byte, err
 		}
 	}
 	for _, key := range keys {
-		if !PlainText(key) {
+		if !jsontext.PlainText(key) {
 			return p.appendForeign(w, out, v)
 		}
 	}
@@ -253,7 +255,7 @@ func (p *plan) appendMap(w *writer, out []byte, v unsafe.Pointer) (_ []byte, err
 
 // text appends a string; the library escapes it if needed.
 func (w *writer) text(out []byte, text string) ([]byte, error) {
-	if !PlainText(text) {
+	if !jsontext.PlainText(text) {
 		w.lossy, w.verbatim = w.lossy || !utf8.ValidString(text), true
 		raw, err := jsonv1.Marshal(text)
 		return append(out, raw...), err

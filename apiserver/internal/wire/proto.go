@@ -1,6 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package wire has the envelopes of protobuf, and encoded objects in several pieces.
 package wire
 
 import (

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/steer-dev/steer/internal/jsontext"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -17,17 +18,16 @@ import (
 // finalizers; so it looks only at what it needs.
 func LifeOf(rec *storage.Record) *Object {
 	var uid, deleted, owners, finalizers []byte
-	m := metadataOf(rec)
-	for m.next() {
-		switch string(m.name) {
+	for name, value := range jsontext.Fields(rec.Value, "metadata") {
+		switch name {
 		case "uid":
-			uid = m.value()
+			uid = value
 		case "deletionTimestamp":
-			deleted = m.value()
+			deleted = value
 		case "ownerReferences":
-			owners = m.value()
+			owners = value
 		case "finalizers":
-			finalizers = m.value()
+			finalizers = value
 		}
 	}
 	if len(uid) < 3 || uid[0] != '"' {
@@ -49,27 +49,17 @@ func LifeOf(rec *storage.Record) *Object {
 // Bare reports whether a stored object has no owners and no finalizers and is not
 // being deleted, and returns its uid. It decodes nothing.
 func Bare(rec *storage.Record) (uid []byte, bare bool) {
-	m := metadataOf(rec)
-	for m.next() {
-		switch string(m.name) {
+	for name, value := range jsontext.Fields(rec.Value, "metadata") {
+		switch name {
 		case "uid":
-			uid = bytes.Trim(m.value(), `"`)
+			uid = bytes.Trim(value, `"`)
 		case "deletionTimestamp", "ownerReferences", "finalizers":
-			if isSet(m.value()) {
+			if isSet(value) {
 				return nil, false
 			}
 		}
 	}
 	return uid, true
-}
-
-// metadataOf reads the metadata of an object, and nothing after it.
-func metadataOf(rec *storage.Record) members {
-	m := membersOf(rec.Value)
-	if !m.find("metadata") {
-		return members{}
-	}
-	return m.inside()
 }
 
 func isSet(value []byte) bool { return len(value) > 0 && !bytes.Equal(value, []byte("null")) }

@@ -4,12 +4,9 @@
 package step
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,53 +42,6 @@ func TestLifeIsReadFromMetadataAlone(t *testing.T) {
 			t.Errorf("%s: uid %q", text, uid)
 		}
 	}
-}
-
-// FuzzMember holds the scanner to what encoding/json finds, for all JSON, and to
-// not failing, for all else.
-func FuzzMember(f *testing.F) {
-	f.Add(`{"a":{"b":[1,"]}\\\"",{}]},"metadata":{"uid":"x"},"z":null}`, "metadata")
-	f.Add(`{"a":1,"a":2}`, "b")
-	f.Add(`{"`, "a")
-	f.Add(`{"a":"\`, "a")
-	f.Fuzz(func(t *testing.T, text, name string) {
-		Member([]byte(text), name) // whatever it is, it ends
-		var compact bytes.Buffer
-		var object map[string]json.RawMessage
-		if json.Compact(&compact, []byte(text)) != nil || json.Unmarshal(compact.Bytes(), &object) != nil || object == nil {
-			return
-		}
-		if !utf8.ValidString(text) {
-			return // encoding/json replaces what is not UTF-8; objects are stored after that
-		}
-		if strings.ContainsAny(text, `\`) || len(object) != strings.Count(topLevel(compact.Bytes()), ":") {
-			return // keys with escapes, and keys that stand twice, are not ours
-		}
-		got := Member(compact.Bytes(), name)
-		if want := object[name]; !bytes.Equal(got, want) {
-			t.Errorf("member %q of %s: got %s, want %s", name, compact.Bytes(), got, want)
-		}
-	})
-}
-
-// topLevel returns the text of an object without strings and nested values.
-func topLevel(object []byte) string {
-	var out strings.Builder
-	depth, quoted := 0, false
-	for _, c := range object {
-		switch {
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			depth++
-		case c == '}' || c == ']':
-			depth--
-		case depth == 1:
-			out.WriteByte(c)
-		}
-	}
-	return out.String()
 }
 
 func BenchmarkLifeOf(b *testing.B) {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/apply/internal/fields"
 	"github.com/steer-dev/steer/apiserver/internal/typed"
+	"github.com/steer-dev/steer/internal/jsontext"
 )
 
 // Creation computes the managedFields set of new objects of a Go type in one pass over
@@ -354,7 +355,7 @@ func (p *plan) writeMap(out []byte, v unsafe.Pointer, owned bool) ([]byte, bool)
 	}
 	out = open(out, owned)
 	for _, key := range keys {
-		if !typed.PlainText(key) {
+		if !jsontext.PlainText(key) {
 			return out, false
 		}
 		if out[len(out)-1] != '{' {
@@ -416,7 +417,7 @@ func (p *plan) named(v unsafe.Pointer) bool {
 	for i := range p.keys {
 		k := &p.keys[i]
 		at := unsafe.Add(v, k.offset)
-		if k.omits && k.plan.empty(at) || k.plan.kind == planText && !typed.PlainText(*(*string)(at)) {
+		if k.omits && k.plan.empty(at) || k.plan.kind == planText && !jsontext.PlainText(*(*string)(at)) {
 			return false // absent: the key may have a default
 		}
 	}

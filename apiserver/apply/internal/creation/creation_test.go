@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"github.com/steer-dev/steer/apiserver/apply/internal/fields"
-	"github.com/steer-dev/steer/apiserver/internal/wire"
+	own "github.com/steer-dev/steer/apiserver/internal/typed"
 )
 
 // gearSchema has every relationship that fields and elements can have with their owners.
@@ -130,7 +130,7 @@ func shown(t *testing.T, g *gear) []byte {
 
 func inText(t *testing.T, g *gear) fields.Object {
 	t.Helper()
-	text, ok := wire.EncodeCanonically(g)
+	text, ok := own.EncodeCanonically(g)
 	if !ok {
 		t.Fatalf("no text of %s", shown(t, g))
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/apply/internal/fields"
 	"github.com/steer-dev/steer/apiserver/internal/typed"
+	"github.com/steer-dev/steer/internal/jsontext"
 )
 
 // plan is how values of a Go type with a schema are traversed.
@@ -260,7 +261,7 @@ func (c *planner) addFields(p *plan, n *fields.Type, t reflect.Type) bool {
 	sample := reflect.New(t).Elem()
 	for _, field := range value.TypeReflectEntryOf(t).OrderedFields() {
 		v := field.GetFrom(sample)
-		if !v.CanAddr() || !v.CanSet() || !typed.PlainText(field.JsonName) {
+		if !v.CanAddr() || !v.CanSet() || !jsontext.PlainText(field.JsonName) {
 			return false // embedded by pointer, or unexported
 		}
 		f := planField{

@@ -8,8 +8,7 @@ import (
 
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 
-	"github.com/steer-dev/steer/apiserver/internal/typed"
-	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/internal/jsontext"
 )
 
 // jsonType is the type of a JSON value.
@@ -23,7 +22,7 @@ const (
 	otherType // not compared here
 )
 
-func typeOf(value wire.Text) jsonType {
+func typeOf(value jsontext.Text) jsonType {
 	switch value[0] {
 	case 'n':
 		return null
@@ -40,7 +39,7 @@ func typeOf(value wire.Text) jsonType {
 	return scalarForm
 }
 
-func isFraction(number wire.Text) bool { return strings.ContainsAny(string(number), ".e") }
+func isFraction(number jsontext.Text) bool { return strings.ContainsAny(string(number), ".e") }
 
 // Compare returns the changes from one object to another. false means that the comparison is
 // left to the library, for example because a value is not of its type.
@@ -51,7 +50,7 @@ func Compare(n *Type, before, after Object) (*Tree, bool) {
 		return nil, false
 	}
 	t, last := newTree(16+max(0, after.size()-before.size())/32), int32(0)
-	return t, each(before, after, func(name string, a, b wire.Text) (ok bool) {
+	return t, each(before, after, func(name string, a, b jsontext.Text) (ok bool) {
 		last, ok = t.compareMember(n, 0, last, name, a, b)
 		return ok
 	})
@@ -59,11 +58,11 @@ func Compare(n *Type, before, after Object) (*Tree, bool) {
 
 // compareMember compares a member of two objects, of which one may not have it, and adds a
 // branch after its last sibling if they differ. It returns which is the last one then.
-func (t *Tree) compareMember(n *Type, at, last int32, name string, a, b wire.Text) (int32, bool) {
+func (t *Tree) compareMember(n *Type, at, last int32, name string, a, b jsontext.Text) (int32, bool) {
 	if a == b {
 		return last, true
 	}
-	if !typed.PlainText(name) {
+	if !jsontext.PlainText(name) {
 		return last, false
 	}
 	label, of, _ := n.field(name)
@@ -73,7 +72,7 @@ func (t *Tree) compareMember(n *Type, at, last int32, name string, a, b wire.Tex
 
 // compare marks below a branch the differences between two values of a type that differ; one of
 // them may be "", for none. false as for [Compare].
-func (t *Tree) compare(n *Type, at int32, a, b wire.Text) bool {
+func (t *Tree) compare(n *Type, at int32, a, b jsontext.Text) bool {
 	switch {
 	case n == nil:
 		return false
@@ -116,7 +115,7 @@ func (t *Tree) compare(n *Type, at int32, a, b wire.Text) bool {
 			return changed(true)
 		}
 		last := int32(0)
-		return wire.EachMember(members(a), members(b), func(name string, a, b wire.Text) (ok bool) {
+		return jsontext.EachMember(members(a), members(b), func(name string, a, b jsontext.Text) (ok bool) {
 			last, ok = t.compareMember(n, at, last, name, a, b)
 			return ok
 		})
@@ -125,17 +124,17 @@ func (t *Tree) compare(n *Type, at int32, a, b wire.Text) bool {
 }
 
 // isEmpty reports whether a value has no members and no elements; null has none.
-func isEmpty(value wire.Text) bool { return value == "{}" || value == "[]" || value == "null" }
+func isEmpty(value jsontext.Text) bool { return value == "{}" || value == "[]" || value == "null" }
 
 // members returns an object; "" for null.
-func members(object wire.Text) wire.Text {
+func members(object jsontext.Text) jsontext.Text {
 	if !object.IsObject() {
 		return ""
 	}
 	return object
 }
 
-func (t *Tree) compareLists(n *Type, at int32, a, b wire.Text) bool {
+func (t *Tree) compareLists(n *Type, at int32, a, b jsontext.Text) bool {
 	elementsA, ok := n.elements(a)
 	if !ok {
 		return false
@@ -180,7 +179,7 @@ func (t *Tree) compareLists(n *Type, at int32, a, b wire.Text) bool {
 }
 
 // Holds reports whether a scalar is of the type.
-func (n *Type) Holds(value wire.Text) bool {
+func (n *Type) Holds(value jsontext.Text) bool {
 	want := schema.Numeric
 	switch value[0] {
 	case '"':
@@ -199,13 +198,13 @@ func (n *Type) Holds(value wire.Text) bool {
 
 // fits reports whether a value certainly has the type and contains nothing whose label
 // depends on values.
-func (n *Type) fits(value wire.Text) bool {
+func (n *Type) fits(value jsontext.Text) bool {
 	r := value.Reader()
 	return n.takes(&r)
 }
 
 // takes is fits for the current value of a reader, which it consumes.
-func (n *Type) takes(r *wire.Reader) bool {
+func (n *Type) takes(r *jsontext.Reader) bool {
 	if n == nil {
 		return false
 	}

@@ -6,7 +6,7 @@ package fields
 import (
 	"strings"
 
-	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/internal/jsontext"
 )
 
 // Drop returns an object without the fields and elements of last, what a manager applied before,
@@ -41,7 +41,7 @@ func Drop(n *Type, object Object, last, managed *Tree) (Object, bool) {
 		if !ok {
 			return nil, false
 		}
-		out = append(out, Member{m.Name, wire.Text(rest)})
+		out = append(out, Member{m.Name, jsontext.Text(rest)})
 	}
 	return out, true
 }
@@ -73,7 +73,7 @@ func (d *dropping) enter(in place, n *Type, last, managed int32, named bool) (at
 }
 
 // value appends a value without what is dropped below it.
-func (d *dropping) value(out []byte, n *Type, value wire.Text, at place) ([]byte, bool) {
+func (d *dropping) value(out []byte, n *Type, value jsontext.Text, at place) ([]byte, bool) {
 	if at.last == 0 || d.last.branches[at.last].child == 0 {
 		return append(out, value...), true
 	}
@@ -86,7 +86,7 @@ func (d *dropping) value(out []byte, n *Type, value wire.Text, at place) ([]byte
 	return append(out, value...), true
 }
 
-func (d *dropping) object(out []byte, n *Type, object wire.Text, in place) ([]byte, bool) {
+func (d *dropping) object(out []byte, n *Type, object jsontext.Text, in place) ([]byte, bool) {
 	inLast, inManaged := d.last.children(in.last), d.managed.childrenOf(in.managed)
 	out = append(out, '{')
 	begin := len(out)
@@ -101,7 +101,7 @@ func (d *dropping) object(out []byte, n *Type, object wire.Text, in place) ([]by
 		if dropped {
 			continue
 		}
-		out = wire.AppendName(out, begin, name)
+		out = jsontext.AppendName(out, begin, name)
 		if out, ok = d.value(out, of, value, at); !ok {
 			return out, false
 		}
@@ -112,7 +112,7 @@ func (d *dropping) object(out []byte, n *Type, object wire.Text, in place) ([]by
 	return append(out, '}'), true
 }
 
-func (d *dropping) list(out []byte, n *Type, list wire.Text, in place) ([]byte, bool) {
+func (d *dropping) list(out []byte, n *Type, list jsontext.Text, in place) ([]byte, bool) {
 	elements, ok := n.elements(list)
 	if !ok {
 		return out, false

@@ -6,19 +6,18 @@ package fields
 import (
 	"slices"
 
-	"github.com/steer-dev/steer/apiserver/internal/typed"
-	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/internal/jsontext"
 )
 
 // element of a list, with the label that names it.
 type element struct {
 	label string
-	value wire.Text
+	value jsontext.Text
 }
 
 // elements returns the elements of an associative list, none for null. false means that one
 // has no certain label.
-func (n *Type) elements(list wire.Text) (out []element, ok bool) {
+func (n *Type) elements(list jsontext.Text) (out []element, ok bool) {
 	if !n.associative || n.items == nil {
 		return nil, false
 	}
@@ -52,7 +51,7 @@ func sortElements(list []element) bool {
 }
 
 // labelOf returns the label of an element of a list.
-func (n *Type) labelOf(value wire.Text) (string, bool) {
+func (n *Type) labelOf(value jsontext.Text) (string, bool) {
 	var few [96]byte
 	out := few[:0]
 	if len(n.keys) == 0 {
@@ -86,7 +85,7 @@ func (n *Type) labelOf(value wire.Text) (string, bool) {
 }
 
 // member returns a member of an object; "" if there is none.
-func member(object wire.Text, name string) wire.Text {
+func member(object jsontext.Text, name string) jsontext.Text {
 	r := object.Reader()
 	for is, more := r.Member(); more; is, more = r.Member() {
 		if is == name {
@@ -98,9 +97,9 @@ func member(object wire.Text, name string) wire.Text {
 }
 
 // appendScalar appends a text or a whole number as labels have it.
-func appendScalar(out []byte, value wire.Text) ([]byte, bool) {
+func appendScalar(out []byte, value jsontext.Text) ([]byte, bool) {
 	if last := len(value) - 1; value[0] == '"' {
-		return append(append(append(out, quote...), value[1:last]...), quote...), typed.PlainText(string(value[1:last]))
+		return append(append(append(out, quote...), value[1:last]...), quote...), jsontext.PlainText(string(value[1:last]))
 	}
 	return append(out, value...), (value[0] >= '0' && value[0] <= '9' || value[0] == '-') && !isFraction(value)
 }

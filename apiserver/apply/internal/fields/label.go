@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/steer-dev/steer/apiserver/internal/typed"
+	"github.com/steer-dev/steer/internal/jsontext"
 )
 
 // plainLabel reports whether a label has a single spelling.
@@ -18,7 +18,7 @@ func plainLabel(label string) bool {
 	}
 	switch label[0] {
 	case 'f':
-		return typed.PlainText(label[2:])
+		return jsontext.PlainText(label[2:])
 	case 'k', 'v':
 		_, _, ok := identity(label)
 		return ok
@@ -56,7 +56,7 @@ func identity(label string) (keys [MaxKeys]part, n int, ok bool) {
 			return "", false
 		}
 		text, rest, ok = strings.Cut(rest, quote)
-		return text, ok && typed.PlainText(text)
+		return text, ok && jsontext.PlainText(text)
 	}
 	scalar := func(k *part) bool {
 		if strings.HasPrefix(rest, quote) {

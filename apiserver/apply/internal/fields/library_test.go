@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
-	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/internal/jsontext"
 )
 
 // gearSchema has every relationship that fields and elements can have with their owners.
@@ -289,7 +289,7 @@ func TestConfigurationsThatAreNotCertainAreLeftToTheLibrary(t *testing.T) {
 	for _, text := range []string{
 		`{"size": "1"}`, `{"size": {}}`, `{"tags": ["b", "b"]}`, `{"tags": [{}]}`, `{"tags": "b"}`, `{"fixed": {"a": 1}}`, `{"fixed": []}`, `{"unknown": 1}`,
 	} {
-		if got, ok := Merge(l.own, Object{{"spec", wire.Text(strings.ReplaceAll(text, " ", ""))}}, configuration); ok {
+		if got, ok := Merge(l.own, Object{{"spec", jsontext.Text(strings.ReplaceAll(text, " ", ""))}}, configuration); ok {
 			t.Errorf("%s is merged: %v", text, got)
 		}
 	}
@@ -303,7 +303,7 @@ func asTexts(t *testing.T, object map[string]any) Object {
 
 func inText(t *testing.T, object string) Object {
 	t.Helper()
-	text, ok := wire.Canonicalize([]byte(object))
+	text, ok := jsontext.Canonicalize([]byte(object))
 	if !ok {
 		t.Fatalf("cannot canonicalize %s", object)
 	}

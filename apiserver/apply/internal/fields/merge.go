@@ -3,7 +3,7 @@
 
 package fields
 
-import "github.com/steer-dev/steer/apiserver/internal/wire"
+import "github.com/steer-dev/steer/internal/jsontext"
 
 // Merge returns an object with the fields of a configuration set, which [SetOf] accepts. false
 // means that it is left to the library, for example because a value of the object is not of its
@@ -12,7 +12,7 @@ import "github.com/steer-dev/steer/apiserver/internal/wire"
 //steer:fast comparison
 func Merge(n *Type, object, configuration Object) (Object, bool) {
 	out := make(Object, 0, len(object)+len(configuration))
-	return out, each(object, configuration, func(name string, live, wished wire.Text) bool {
+	return out, each(object, configuration, func(name string, live, wished jsontext.Text) bool {
 		merged, ok := live, true
 		switch {
 		case live == "":
@@ -20,7 +20,7 @@ func Merge(n *Type, object, configuration Object) (Object, bool) {
 		case wished != "" && live != wished:
 			var text []byte
 			text, ok = n.Field(name).merge(make([]byte, 0, len(live)+len(wished)), live, wished)
-			merged = wire.Text(text)
+			merged = jsontext.Text(text)
 		}
 		out = append(out, Member{name, merged})
 		return ok
@@ -28,7 +28,7 @@ func Merge(n *Type, object, configuration Object) (Object, bool) {
 }
 
 // merge appends a value with those of a configuration set.
-func (n *Type) merge(out []byte, live, wished wire.Text) ([]byte, bool) {
+func (n *Type) merge(out []byte, live, wished jsontext.Text) ([]byte, bool) {
 	if n == nil {
 		return out, false
 	}
@@ -71,15 +71,15 @@ func (n *Type) merge(out []byte, live, wished wire.Text) ([]byte, bool) {
 	return out, false
 }
 
-func (n *Type) mergeObjects(out []byte, live, wished wire.Text) ([]byte, bool) {
+func (n *Type) mergeObjects(out []byte, live, wished jsontext.Text) ([]byte, bool) {
 	out = append(out, '{')
 	begin := len(out)
-	ok := wire.EachMember(live, wished, func(name string, a, b wire.Text) bool {
+	ok := jsontext.EachMember(live, wished, func(name string, a, b jsontext.Text) bool {
 		field := n.Field(name)
 		if field == nil {
 			return false
 		}
-		out = wire.AppendName(out, begin, name)
+		out = jsontext.AppendName(out, begin, name)
 		switch {
 		case a == "":
 			out = append(out, b...)
@@ -97,7 +97,7 @@ func (n *Type) mergeObjects(out []byte, live, wished wire.Text) ([]byte, bool) {
 
 // mergeLists merges associative lists. Elements of both take the order of the configuration;
 // those that only the object has stay where they are, between the others.
-func (n *Type) mergeLists(out []byte, live, wished wire.Text) ([]byte, bool) {
+func (n *Type) mergeLists(out []byte, live, wished jsontext.Text) ([]byte, bool) {
 	a, ok := n.elements(live)
 	if !ok {
 		return out, false

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/internal/jsontext"
 )
 
 // ReadText parses a FieldsV1 text. false means that it is empty or not spelled as this
@@ -15,7 +15,7 @@ import (
 func ReadText(text string) (*Tree, bool) { return read(text, false) }
 
 // ReadRaw is [ReadText] for a raw set, whose labels are sorted as texts.
-func ReadRaw(set wire.Text) (*Tree, bool) { return read(string(set), true) }
+func ReadRaw(set jsontext.Text) (*Tree, bool) { return read(string(set), true) }
 
 func read(text string, sort bool) (*Tree, bool) {
 	t := newTree(strings.Count(text, `":{`))

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/internal/jsontext"
 )
 
 // Object is an object: its members, in the order of their names. It has no managedFields.
@@ -16,11 +16,11 @@ type Object []Member
 // Member is a member of an object.
 type Member struct {
 	Name  string
-	Value wire.Text
+	Value jsontext.Text
 }
 
 // Split returns the members of the text of an object.
-func Split(object wire.Text) Object {
+func Split(object jsontext.Text) Object {
 	out := make(Object, 0, 8)
 	r := object.Reader()
 	for name, more := r.Member(); more; name, more = r.Member() {
@@ -30,7 +30,7 @@ func Split(object wire.Text) Object {
 }
 
 // Get returns a member; "" if there is none.
-func (o Object) Get(name string) wire.Text {
+func (o Object) Get(name string) jsontext.Text {
 	for i := range o {
 		if o[i].Name == name {
 			return o[i].Value
@@ -54,9 +54,9 @@ func (o Object) Sort() {
 
 // each calls do with the members of two objects, "" for one that does not exist, in order until
 // it returns false.
-func each(a, b Object, do func(name string, a, b wire.Text) bool) bool {
+func each(a, b Object, do func(name string, a, b jsontext.Text) bool) bool {
 	for len(a) > 0 || len(b) > 0 {
-		var valueA, valueB wire.Text
+		var valueA, valueB jsontext.Text
 		var name string
 		inA := len(b) == 0 || len(a) > 0 && a[0].Name <= b[0].Name
 		inB := len(a) == 0 || len(b) > 0 && b[0].Name <= a[0].Name

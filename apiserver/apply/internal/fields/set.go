@@ -4,8 +4,7 @@
 package fields
 
 import (
-	"github.com/steer-dev/steer/apiserver/internal/typed"
-	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/internal/jsontext"
 )
 
 // SetOf returns the fields that a configuration sets. false means that it is left to the
@@ -28,9 +27,9 @@ func SetOf(n *Type, configuration Object) (*Tree, bool) {
 
 // markMember marks a member of an object after its last sibling, and returns which is the last
 // one then; the reader is at its value.
-func (t *Tree) markMember(n *Type, at, last int32, name string, r *wire.Reader, as mark, parents bool) (int32, bool) {
+func (t *Tree) markMember(n *Type, at, last int32, name string, r *jsontext.Reader, as mark, parents bool) (int32, bool) {
 	label, of, declared := n.field(name)
-	if of == nil || !typed.PlainText(name) {
+	if of == nil || !jsontext.PlainText(name) {
 		return last, false
 	}
 	here := t.grow(at, last, label)
@@ -51,7 +50,7 @@ func (t *Tree) markMember(n *Type, at, last int32, name string, r *wire.Reader, 
 // mark marks a branch and what is below it, the value that the reader is at, which it consumes:
 // scalars, nulls, atomic values, objects without members and elements of lists; with parents
 // objects and lists themselves, too.
-func (t *Tree) mark(n *Type, at int32, r *wire.Reader, as mark, parents bool) (ok bool) {
+func (t *Tree) mark(n *Type, at int32, r *jsontext.Reader, as mark, parents bool) (ok bool) {
 	kind := r.Kind()
 	whole := parents || kind != '{' && kind != '[' || kind == '{' && n.wholeObject || kind == '[' && n.wholeList
 	if whole {
@@ -81,7 +80,7 @@ func (t *Tree) mark(n *Type, at int32, r *wire.Reader, as mark, parents bool) (o
 }
 
 // markElements marks the elements of an associative list below a branch.
-func (t *Tree) markElements(n *Type, at int32, list wire.Text, as mark, parents bool) bool {
+func (t *Tree) markElements(n *Type, at int32, list jsontext.Text, as mark, parents bool) bool {
 	elements, ok := n.elements(list)
 	if !ok || !sortElements(elements) {
 		return false

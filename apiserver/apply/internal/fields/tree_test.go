@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
-	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/internal/jsontext"
 )
 
 // randomSet returns a set like those in managedFields: fields, elements of lists by
@@ -52,7 +52,7 @@ func forms(t *testing.T, text string) []*Tree {
 	if !ok {
 		t.Fatalf("cannot read %s", text)
 	}
-	raw, ok := wire.Canonicalize([]byte(text))
+	raw, ok := jsontext.Canonicalize([]byte(text))
 	if !ok {
 		t.Fatalf("cannot canonicalize %s", text)
 	}

@@ -21,7 +21,7 @@ import (
 
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 
-	"github.com/steer-dev/steer/apiserver/internal/typed"
+	"github.com/steer-dev/steer/internal/jsontext"
 )
 
 // Type is one type of a schema. It is immutable.
@@ -103,7 +103,7 @@ func defaultOf(s *schema.Schema, element schema.TypeRef, name string) string {
 		return ""
 	}
 	field, _ := atom.Map.FindField(name)
-	if text, ok := field.Default.(string); ok && typed.PlainText(text) {
+	if text, ok := field.Default.(string); ok && jsontext.PlainText(text) {
 		return quote + text + quote
 	}
 	return ""

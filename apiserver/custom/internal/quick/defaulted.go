@@ -9,7 +9,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 
 	"github.com/steer-dev/steer/apiserver/internal/doc"
-	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/internal/jsontext"
 )
 
 // Defaulted recognises objects that pruning and defaulting would leave as they are: every
@@ -77,7 +77,7 @@ func (t *Defaulted) RecognisesObject(d *doc.Doc) bool {
 	})
 }
 
-func (t *Defaulted) recognisesField(name string, r *wire.Reader) bool {
+func (t *Defaulted) recognisesField(name string, r *jsontext.Reader) bool {
 	property, known := t.properties[name]
 	switch {
 	case known:
@@ -91,7 +91,7 @@ func (t *Defaulted) recognisesField(name string, r *wire.Reader) bool {
 
 // recognises reports whether the value that the reader is at would be left as it is, and
 // takes it.
-func (t *Defaulted) recognises(r *wire.Reader) bool {
+func (t *Defaulted) recognises(r *jsontext.Reader) bool {
 	switch r.Kind() {
 	case 'n':
 		return false

@@ -16,7 +16,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
 
 	"github.com/steer-dev/steer/apiserver/internal/doc"
-	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/internal/jsontext"
 )
 
 // Schema recognises values that certainly satisfy a schema, without allocating.
@@ -226,7 +226,7 @@ func (p *Schema) AcceptsValue(value doc.Value) bool {
 
 // take is AcceptsValue for the value that a reader is at. It takes the value if it returns
 // true.
-func (p *Schema) take(r *wire.Reader) bool {
+func (p *Schema) take(r *jsontext.Reader) bool {
 	if p == nil {
 		return false
 	}
@@ -260,7 +260,7 @@ func (p *Schema) acceptsLength(n int) bool {
 	return (p.minLength == nil || int64(n) >= *p.minLength) && (p.maxLength == nil || int64(n) <= *p.maxLength)
 }
 
-func (p *Schema) takeNumber(r *wire.Reader) bool {
+func (p *Schema) takeNumber(r *jsontext.Reader) bool {
 	whole, fraction, isFraction := r.Number()
 	switch {
 	case p.kind == "integer" && isFraction:
@@ -274,7 +274,7 @@ func (p *Schema) takeNumber(r *wire.Reader) bool {
 	return p.kind == "int-or-string" && !isFraction
 }
 
-func (p *Schema) takeString(r *wire.Reader) bool {
+func (p *Schema) takeString(r *jsontext.Reader) bool {
 	if p.minLength == nil && p.maxLength == nil && p.enum == nil && p.pattern == nil && p.format == "" {
 		r.Skip()
 		return true
@@ -289,7 +289,7 @@ func (p *Schema) takeString(r *wire.Reader) bool {
 	return p.format == "" || strfmt.Default.ContainsName(p.format) && strfmt.Default.Validates(p.format, v)
 }
 
-func (p *Schema) takeList(r *wire.Reader) bool {
+func (p *Schema) takeList(r *jsontext.Reader) bool {
 	n := 0
 	for ; r.Element(); n++ {
 		if p.anyItems {
@@ -301,7 +301,7 @@ func (p *Schema) takeList(r *wire.Reader) bool {
 	return p.acceptsLength(n)
 }
 
-func (p *Schema) takeObject(r *wire.Reader) bool {
+func (p *Schema) takeObject(r *jsontext.Reader) bool {
 	n, required := 0, p.required
 	for name, ok := r.Member(); ok; name, ok = r.Member() {
 		n++

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package wire
+package jsontext
 
 import (
 	"bytes"
@@ -47,7 +47,7 @@ func (f *canonicalizer) rawFrom(begin int) Text {
 		f.flush(f.at)
 		canonical = f.out
 	}
-	return view(canonical)
+	return View(canonical)
 }
 
 // flush writes the text up to end.
@@ -209,7 +209,7 @@ func (f *canonicalizer) name() (string, bool) {
 			f.at = i + 1
 			return unsafe.String(unsafe.SliceData(f.in[begin:]), i-begin), true
 		}
-		if !verbatim[f.in[i]] {
+		if !PlainByte(f.in[i]) {
 			break
 		}
 	}
@@ -222,20 +222,12 @@ func (f *canonicalizer) name() (string, bool) {
 	return name, true
 }
 
-// verbatim are the characters that strings contain unescaped.
-var verbatim = func() (is [256]bool) {
-	for c := byte(' '); c <= '~'; c++ {
-		is[c] = !strings.ContainsRune(`"\<>&`, rune(c))
-	}
-	return is
-}()
-
 // text consumes a string.
 func (f *canonicalizer) text() bool {
 	for i := f.at + 1; i < len(f.in); i++ {
 		c := f.in[i]
 		switch {
-		case verbatim[c]:
+		case PlainByte(c):
 		case c == '"':
 			f.at = i + 1
 			return true

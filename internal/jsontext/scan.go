@@ -1,14 +1,18 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wire reads and builds API objects as JSON bytes without decoding them. It
-// expects JSON that an encoder produced; on other input its functions find nothing, but
-// never panic.
-package wire
+// Package jsontext is the text of API objects: JSON.
+//
+// [Find], [Fields] and what is made of them read stored bytes without decoding them; they trust
+// that an encoder wrote them, and find nothing in other input, but never panic. [Unmarshal],
+// [Members] and [Canonicalize] parse what clients send, and trust nothing. [Text] is canonical
+// text, which a [Reader] walks over, and [Marshal] and [AppendText] write.
+package jsontext
 
 import (
 	"bytes"
 	"encoding/json"
+	"iter"
 	"unsafe"
 )
 
@@ -48,6 +52,35 @@ func String(value []byte, keys ...string) string {
 	}
 	s, _, _ := text(value, start)
 	return s
+}
+
+// Fields yields the fields of the object under a path.
+func Fields(value []byte, keys ...string) iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		start, _, ok := Find(value, keys...)
+		if !ok {
+			return
+		}
+		for f := fieldsOf(value, start); f.advance(); {
+			if !yield(f.key, value[f.at.start:f.at.end]) {
+				return
+			}
+		}
+	}
+}
+
+// Elements yields the elements of a list.
+func Elements(list []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for i := skipSpace(list, 0); i < len(list) && (list[i] == '[' || list[i] == ','); {
+			begin := skipSpace(list, i+1)
+			end := Skip(list, begin)
+			if end < 0 || !yield(list[begin:end]) {
+				return
+			}
+			i = skipSpace(list, end)
+		}
+	}
 }
 
 // Scalar returns the string, number or boolean under a path in string form, as field

@@ -1,14 +1,12 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package wire
+package jsontext
 
 import (
 	"encoding/json"
 	"slices"
 	"strconv"
-
-	"github.com/steer-dev/steer/apiserver/internal/typed"
 )
 
 // Marshal encodes decoded JSON to the bytes of encoding/json, with sorted keys, but
@@ -105,7 +103,7 @@ func AppendName(out []byte, begin int, name string) []byte {
 
 // appendString appends a string; encoding/json escapes it if needed.
 func appendString(out []byte, s string) ([]byte, error) {
-	if !typed.PlainText(s) {
+	if !PlainText(s) {
 		raw, err := json.Marshal(s)
 		return append(out, raw...), err
 	}

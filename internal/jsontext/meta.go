@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package wire
+package jsontext
 
 // Meta is the part of an object's metadata that selection and bookkeeping need. Its
 // strings share the memory of the encoded object.

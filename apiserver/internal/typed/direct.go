@@ -1,14 +1,14 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package wire
+package typed
 
 import (
 	"reflect"
 
 	jsonv1 "github.com/go-json-experiment/json/v1"
 
-	"github.com/steer-dev/steer/apiserver/internal/typed"
+	"github.com/steer-dev/steer/internal/jsontext"
 	"github.com/steer-dev/steer/internal/kubejson"
 )
 
@@ -27,7 +27,7 @@ func Decode(value []byte, into any) error {
 // decoding the JSON loses nothing that the protobuf of the value would have; it may be
 // false although that holds.
 func Encode(from any) (value []byte, whole bool, err error) {
-	if plan := typed.Of(from); plan != nil {
+	if plan := Of(from); plan != nil {
 		return plan.Write(from)
 	}
 	value, err = jsonv1.Marshal(from)
@@ -35,23 +35,23 @@ func Encode(from any) (value []byte, whole bool, err error) {
 }
 
 // EncodeCanonically returns the canonical text of a Go value; false if it has none.
-func EncodeCanonically(from any) (Text, bool) {
-	plan := typed.Of(from)
+func EncodeCanonically(from any) (jsontext.Text, bool) {
+	plan := Of(from)
 	if plan == nil {
 		value, err := jsonv1.Marshal(from)
 		if err != nil {
 			return "", false
 		}
-		return Canonicalize(value)
+		return jsontext.Canonicalize(value)
 	}
 	value, canonical, err := plan.WriteSorted(from)
 	switch {
 	case err != nil:
 		return "", false
 	case canonical:
-		return view(value), true
+		return jsontext.View(value), true
 	}
-	return Canonicalize(value)
+	return jsontext.Canonicalize(value)
 }
 
 // DecodeStrictly decodes untrusted JSON into an empty object, in one pass, if strict
@@ -60,6 +60,6 @@ func EncodeCanonically(from any) (Text, bool) {
 // into are then undefined. Strings share the memory of value, which must not be changed
 // any more.
 func DecodeStrictly(value []byte, into any) bool {
-	plan := typed.Of(into)
+	plan := Of(into)
 	return plan != nil && plan.Read(value, into)
 }

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package wire
+package jsontext
 
 import (
 	"strconv"
@@ -17,8 +17,8 @@ import (
 // as an integer), has no text.
 type Text string
 
-// view returns a text that must not be changed any more, which it shares memory with.
-func view(text []byte) Text { return Text(unsafe.String(unsafe.SliceData(text), len(text))) }
+// View returns a text that must not be changed any more, which it shares memory with.
+func View(text []byte) Text { return Text(unsafe.String(unsafe.SliceData(text), len(text))) }
 
 // Decode returns the decoded value.
 func (t Text) Decode() any {
@@ -42,7 +42,7 @@ func EncodeValue(value any) (text Text, ok bool) {
 	if err != nil {
 		return "", false
 	}
-	return view(out), true
+	return View(out), true
 }
 
 // hasCanonicalText reports whether encoding and decoding a value returns the same

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package wire
+package jsontext
 
 // EachMember calls do with the members of two raw objects, in order, until it returns
 // false. Objects and members that are absent are "".

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package wire
+package jsontext
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 
 // ErrNoRevision: an object to be stored has no metadata.resourceVersion that the store
 // could replace.
-var ErrNoRevision = errors.New("wire: the encoded object has no metadata.resourceVersion")
+var ErrNoRevision = errors.New("jsontext: the encoded object has no metadata.resourceVersion")
 
 // Placeholder is the resourceVersion that an object must be encoded with before [Open].
 const Placeholder = "0"

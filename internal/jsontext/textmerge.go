@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package wire
+package jsontext
 
 // TextMerge writes an object with some of its members changed, in the order of their
 // names. All others are copied.
@@ -61,5 +61,5 @@ func (m *TextMerge) Put(begin int, name string, value any) bool {
 
 // Value returns the object that was written.
 func (m *TextMerge) Value() Text {
-	return view(m.out)
+	return View(m.out)
 }
