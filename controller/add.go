@@ -191,6 +191,11 @@ func buildObjects(deps Deps, s *settings[Request], of reflect.Type, reconcile fu
 	if err := s.check(of); err != nil {
 		return nil, err
 	}
+	if s.failures {
+		if _, err := conditionsOf(example); err != nil {
+			return nil, err
+		}
+	}
 	sh := &shared{
 		calls: access.NewCalls(),
 		name:  s.name, owner: s.owner(deps), deps: deps, gvk: gvk, silent: s.silent,
@@ -200,7 +205,7 @@ func buildObjects(deps Deps, s *settings[Request], of reflect.Type, reconcile fu
 	sh.example = example
 	o := &objects{
 		shared: sh, of: of.Elem(), reconcile: reconcile, finalizers: s.finalizers, retired: s.retired, onGone: s.onGone, paused: s.paused,
-		differ: trace.Differ{Without: "status"},
+		failures: s.failures, differ: trace.Differ{Without: "status"},
 	}
 	keep := make([]Predicate[client.Object], len(s.where))
 	for i := range s.where {

@@ -28,6 +28,7 @@ type objects struct {
 	retired    []string
 	onGone     func(ctx context.Context, req Request) error
 	paused     string // the annotation, or ""
+	failures   bool   // conditions tell them
 	differ     trace.Differ
 	status     statusWriter
 }
@@ -125,6 +126,9 @@ func (o *objects) call(a *attempt, obj, original client.Object, fn func(context.
 	defer cancel()
 	if inventoryErr := client.IgnoreNotFound(a.inventories.Write(ctx)); inventoryErr != nil {
 		err, ended = errors.Join(err, inventoryErr), unobserved
+	}
+	if o.failures {
+		err = errors.Join(err, tellFailure(obj, err))
 	}
 	before, _ = a.versions()
 	if statusErr := o.status.write(ctx, o.shared, before, obj, ended == observed); statusErr != nil {

@@ -112,6 +112,7 @@ type settings[K comparable] struct {
 	gvk        schema.GroupVersionKind
 	priority   int // of the reconciled kind's own events
 	silent     bool
+	failures   bool
 	paused     string
 	onGone     func(context.Context, Request) error
 	finalizers []finalizer

@@ -33,8 +33,40 @@ var errKilled = errors.New("steertest: the operator was killed")
 // killed fails.
 func KillAfterEveryWrite[T client.Object](e *Env, name string, act func(), matchers ...Matcher) (killed []string) {
 	e.Helper()
+	return killUntil(e, name, act, func(obj T) bool {
+		if await.Gone(obj) {
+			return false
+		}
+		for _, match := range matchers {
+			if match(obj) != nil {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// KillAfterEveryWriteUntilGone is [KillAfterEveryWrite] for an end: act deletes the object, or
+// brings the operator to, and the operator is killed after each of its writes until the object
+// does not exist any more.
+//
+//	killed := steertest.KillAfterEveryWriteUntilGone[*v1.Fleet](env, "default/web", func() {
+//		err := env.Client.Delete(env.Context(), fleet)
+//		...
+//	})
+func KillAfterEveryWriteUntilGone[T client.Object](e *Env, name string, act func()) (killed []string) {
+	e.Helper()
+	return killUntil(e, name, act, await.Gone[T])
+}
+
+// killUntil kills the operator after every write until the object is as it is to be.
+func killUntil[T client.Object](e *Env, name string, act func(), reached func(T) bool) (killed []string) {
+	e.Helper()
 	if e.engine != nil {
 		e.Fatalf("steertest: KillAfterEveryWrite in a test that package sim runs: that kills at every write by itself; say what the test does without it")
+	}
+	if len(e.processes()) > 1 {
+		e.Fatalf("steertest: KillAfterEveryWrite beside a replica of the operator, which would act in its place: stop the replica")
 	}
 	k := e.killer
 	k.arm()
@@ -51,17 +83,7 @@ func KillAfterEveryWrite[T client.Object](e *Env, name string, act func(), match
 	defer cancel()
 	done := make(chan error, 1)
 	go func() {
-		_, err := await.Object(ctx, e.Client, at, func(obj T) bool {
-			if await.Gone(obj) {
-				return false
-			}
-			for _, match := range matchers {
-				if match(obj) != nil {
-					return false
-				}
-			}
-			return true
-		})
+		_, err := await.Object(ctx, e.Client, at, reached)
 		done <- err
 	}()
 	for {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/steer-dev/steer/cache"
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/interceptor"
@@ -23,7 +25,8 @@ const keptRecorders = 8
 
 // incarnation is the operator from one start to its end.
 type incarnation struct {
-	n       int // of the start, from 1
+	n       int  // of the start, from 1
+	elects  bool // its controllers wait for the leader lease
 	manager *manager.Manager
 	ctx     context.Context // ends with it
 	cancel  context.CancelFunc
@@ -89,23 +92,35 @@ func (e *Env) hold() (release func()) {
 
 // start starts the operator, which does not run; life is held.
 func (e *Env) start() error {
-	n := e.starts + 1
-	o, err := e.managerOptions(n)
-	if err != nil {
-		return fmt.Errorf("the options of the operator: %w", err)
-	}
-	m, err := manager.New(e.drivenOperator(n), o)
+	now, err := e.launch(func(cfg *rest.Config) *rest.Config { return cfg }, func(err error) error { return err })
 	if err != nil {
 		return err
 	}
-	if err := e.options.Operator.Setup(e.ctx, m); err != nil {
-		return fmt.Errorf("set up the operator: %w", err)
+	e.running.Store(now)
+	e.last.Store(now)
+	return e.serveWebhooks(now.manager)
+}
+
+// launch starts a process of the operator; life is held. Its connections are those that
+// connect makes of the operator's, and ended may say that its end is not a failure.
+func (e *Env) launch(connect func(*rest.Config) *rest.Config, ended func(error) error) (*incarnation, error) {
+	n := e.starts + 1
+	o, err := e.managerOptions(n)
+	if err != nil {
+		return nil, fmt.Errorf("the options of the operator: %w", err)
 	}
-	now := &incarnation{n: n, manager: m, ended: make(chan struct{})}
+	m, err := manager.New(connect(e.drivenOperator(n)), o)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.options.Operator.Setup(e.ctx, m); err != nil {
+		return nil, fmt.Errorf("set up the operator: %w", err)
+	}
+	now := &incarnation{n: n, elects: o.Election.Enabled, manager: m, ended: make(chan struct{})}
 	now.ctx, now.cancel = context.WithCancel(e.ctx)
 	go func() {
 		defer close(now.ended)
-		err := m.Start(now.ctx)
+		err := ended(m.Start(now.ctx))
 		if e.engine != nil {
 			err = e.engine.Ended(n, err)
 		}
@@ -116,9 +131,7 @@ func (e *Env) start() error {
 	e.starts = n
 	e.recorders = append(e.recorders, m.Recorder())
 	e.recorders = e.recorders[max(len(e.recorders)-keptRecorders, 0):]
-	e.running.Store(now)
-	e.last.Store(now)
-	return e.serveWebhooks(m)
+	return now, nil
 }
 
 // managerOptions are those of the operator's main, with what is different under
@@ -180,7 +193,7 @@ func (e *Env) stop() {
 	if now == nil {
 		return
 	}
-	e.webhooks.running.Store(nil)
+	e.webhooks.remove(now.manager.Webhooks())
 	now.cancel()
 	<-now.ended
 	e.running.Store(nil)

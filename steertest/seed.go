@@ -5,9 +5,12 @@ package steertest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"reflect"
+	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/client"
@@ -74,6 +77,53 @@ func (e *Env) Create(obj client.Object) {
 	if err != nil {
 		e.Fatalf("steertest: delete %T %s: %v", obj, obj.GetName(), err)
 	}
+}
+
+// Update changes the object of a key, "namespace/name" or "name" in [Env.Namespace], and
+// returns what the server has then: the object, and its status where change has set that. When
+// it was changed meanwhile, by the operator under test for example, it is read again and
+// change is called with what it is now.
+//
+//	steertest.Update(env, "default/web", func(f *v1.Fleet) { f.Spec.Replicas = 3 })
+func Update[T client.Object](e *Env, name string, change func(T)) T {
+	e.Helper()
+	at := key[T](e, name)
+	ctx, cancel := e.bounded()
+	defer cancel()
+	for {
+		obj := empty[T]()
+		err := e.Client.Get(ctx, at, obj)
+		if err == nil {
+			change(obj)
+			err = e.update(ctx, obj)
+		}
+		switch {
+		case err == nil:
+			return obj
+		case !apierrors.IsConflict(err) || ctx.Err() != nil:
+			e.Fatalf("steertest: update %T %s: %v", obj, strings.TrimPrefix(at.String(), "/"), err)
+		}
+	}
+}
+
+// update writes an object, and its status where the server has another one then.
+func (e *Env) update(ctx context.Context, obj client.Object) error {
+	want := obj.DeepCopyObject().(client.Object)
+	if err := e.Client.Update(ctx, obj); err != nil {
+		return err
+	}
+	wanted, err := statusOf(want)
+	if err != nil {
+		return err
+	}
+	if got, err := statusOf(obj); err != nil || bytes.Equal(got, wanted) {
+		return err
+	}
+	want.SetResourceVersion(obj.GetResourceVersion())
+	if err := e.Client.Status().Update(ctx, want); err != nil {
+		return err
+	}
+	return e.Client.Get(ctx, client.ObjectKeyFromObject(want), obj)
 }
 
 // givenStatus returns the merge patch that sets the status of an object; nil if the object has

@@ -207,16 +207,17 @@ func (e *Env) configFor(user *auth.User) *rest.Config {
 // settleOnServer waits until the operator is idle and has not written anything
 // meanwhile.
 func (e *Env) settleOnServer(ctx context.Context) error {
-	for m := e.Manager(); m != nil; {
+	for {
 		before := e.writes.count()
-		if err := m.Idle(ctx); err != nil {
-			return err
+		for _, one := range e.working(ctx) {
+			if err := one.manager.Idle(ctx); err != nil {
+				return err
+			}
 		}
 		if e.writes.count() == before {
-			break
+			return nil
 		}
 	}
-	return nil
 }
 
 // place gives an object that names no namespace that of the test, where its kind

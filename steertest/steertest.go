@@ -119,10 +119,14 @@ type Options struct {
 	Plane controlplane.Options
 	// Timeout of every wait. Default 30 s. [TimeoutVariable] goes before it.
 	Timeout time.Duration
+	// VirtualTimeout is that of waits in a bubble of testing/synctest, where hours cost
+	// milliseconds: for an operator that takes its time. [TimeoutVariable] does not
+	// matter there, since a debugger holds the clock up as well. Default: Timeout, or 30 s.
+	VirtualTimeout time.Duration
 }
 
-// TimeoutVariable is the environment variable with the timeout of every wait, such as 1h,
-// in place of those of [Options]: for tests that a debugger holds up.
+// TimeoutVariable is the environment variable with the timeout of every wait in real time,
+// such as 1h, in place of Options.Timeout: for tests that a debugger holds up.
 const TimeoutVariable = "STEERTEST_TIMEOUT"
 
 // Workloads is the option for a simulated cluster. Pods become ready, and those
@@ -167,12 +171,13 @@ type Env struct {
 	roleFile string                // of its roles
 	// life is held while the operator is started or stopped: a channel, since in a bubble of
 	// testing/synctest a mutex must not be held for as long as an operator takes to end.
-	life    chan struct{}
-	starts  int
-	running atomic.Pointer[incarnation] // nil while none runs
-	last    atomic.Pointer[incarnation] // the one that was started last
-	engine  driven.Engine               // that of package sim; nil in most tests
-	store   storage.Store               // that an engine looks into
+	life     chan struct{}
+	starts   int
+	running  atomic.Pointer[incarnation] // nil while none runs
+	last     atomic.Pointer[incarnation] // the one that was started last
+	engine   driven.Engine               // that of package sim; nil in most tests
+	store    storage.Store               // that an engine looks into
+	replicas []*Replica                  // beside running; life is held
 	// recorders are those of the newest starts; life is held.
 	recorders []*trace.Recorder
 }
@@ -180,7 +185,7 @@ type Env struct {
 // New starts a control plane and, if asked, an operator. Both end with the test.
 func New(t testing.TB, o Options) *Env {
 	t.Helper()
-	timeout, err := timeoutOf(o.Timeout, os.Getenv(TimeoutVariable))
+	timeout, err := o.timeout(virtual(), os.Getenv(TimeoutVariable))
 	if err != nil {
 		t.Fatalf("steertest: %v", err)
 	}
@@ -229,10 +234,15 @@ func New(t testing.TB, o Options) *Env {
 	return e
 }
 
-// timeoutOf is the timeout of waits, of the option and the environment variable.
-func timeoutOf(option time.Duration, variable string) (time.Duration, error) {
-	if variable == "" {
-		return cmp.Or(option, 30*time.Second), nil
+// timeout is that of waits, in virtual time or in real time with the value of the
+// environment variable.
+func (o *Options) timeout(virtual bool, variable string) (time.Duration, error) {
+	const usual = 30 * time.Second
+	switch {
+	case virtual:
+		return cmp.Or(o.VirtualTimeout, o.Timeout, usual), nil
+	case variable == "":
+		return cmp.Or(o.Timeout, usual), nil
 	}
 	timeout, err := time.ParseDuration(variable)
 	if err != nil || timeout <= 0 {

@@ -9,24 +9,29 @@ import (
 	"time"
 )
 
-func TestTimeoutOfTheEnvironmentGoesBeforeTheOption(t *testing.T) {
+func TestTimeoutOfTheEnvironmentGoesBeforeTheOptionInRealTime(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		option   time.Duration
-		variable string
-		want     time.Duration
+		option, virtual   time.Duration
+		variable          string
+		want, wantVirtual time.Duration
 	}{
-		{0, "", 30 * time.Second},
-		{time.Second, "", time.Second},
-		{0, "1h", time.Hour},
-		{time.Second, "1h", time.Hour},
+		{0, 0, "", 30 * time.Second, 30 * time.Second},
+		{time.Second, 0, "", time.Second, time.Second},
+		{0, 0, "1h", time.Hour, 30 * time.Second},
+		{time.Second, time.Minute, "1h", time.Hour, time.Minute},
+		{0, time.Minute, "", 30 * time.Second, time.Minute},
 	} {
-		if got, err := timeoutOf(test.option, test.variable); err != nil || got != test.want {
-			t.Errorf("%s, %q: got %s, %v", test.option, test.variable, got, err)
+		o := Options{Timeout: test.option, VirtualTimeout: test.virtual}
+		if got, err := o.timeout(false, test.variable); err != nil || got != test.want {
+			t.Errorf("%+v: got %s, %v", test, got, err)
+		}
+		if got, err := o.timeout(true, test.variable); err != nil || got != test.wantVirtual {
+			t.Errorf("%+v: got %s in virtual time, %v", test, got, err)
 		}
 	}
 	for _, variable := range []string{"off", "-1s", "0"} {
-		if _, err := timeoutOf(0, variable); err == nil || !strings.Contains(err.Error(), "STEERTEST_TIMEOUT is") {
+		if _, err := (&Options{}).timeout(false, variable); err == nil || !strings.Contains(err.Error(), "STEERTEST_TIMEOUT is") {
 			t.Errorf("%q: %v", variable, err)
 		}
 	}

@@ -131,8 +131,8 @@ func (e *Env) settlePlane(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if m := e.Manager(); m != nil {
-			if err := m.Idle(ctx); err != nil {
+		for _, one := range e.working(ctx) {
+			if err := one.manager.Idle(ctx); err != nil {
 				return err
 			}
 		}

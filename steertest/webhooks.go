@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,7 +26,9 @@ import (
 // Service of a webhook leads to the operator.
 type webhooks struct {
 	overTLS bool
-	running atomic.Pointer[webhook.Server]
+	// running are those of the operator and its replicas: a Service leads to the first.
+	mu      sync.Mutex
+	running []*webhook.Server
 	// namespace of their Services, and names of their configurations, as the manifests
 	// say.
 	namespace string
@@ -37,7 +39,7 @@ type webhooks struct {
 
 // resolve is the Resolve of webhookclient.Options.
 func (w *webhooks) resolve(_ context.Context, s webhookclient.Service) (webhookclient.Backend, bool) {
-	server := w.running.Load()
+	server := w.first()
 	switch {
 	case s.APIService || server == nil || len(server.Paths()) == 0:
 		return webhookclient.Backend{}, false
@@ -49,6 +51,29 @@ func (w *webhooks) resolve(_ context.Context, s webhookclient.Service) (webhookc
 		return webhookclient.Backend{}, false
 	}
 	return webhookclient.Backend{Address: address.String()}, true
+}
+
+// first is the server that calls go to; nil while no operator runs.
+func (w *webhooks) first() *webhook.Server {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.running) == 0 {
+		return nil
+	}
+	return w.running[0]
+}
+
+// add leads calls to a server, once those before it are removed.
+func (w *webhooks) add(server *webhook.Server) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.running = append(w.running, server)
+}
+
+func (w *webhooks) remove(server *webhook.Server) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.running = slices.DeleteFunc(w.running, func(s *webhook.Server) bool { return s == server })
 }
 
 // read takes the Services and the names from manifests.
@@ -139,7 +164,7 @@ func (e *Env) createWebhookNamespace() {
 // serveWebhooks leads the control plane to the webhooks of a manager. Over TLS it waits
 // until they are served, and their certificate is trusted.
 func (e *Env) serveWebhooks(m *manager.Manager) error {
-	e.webhooks.running.Store(m.Webhooks())
+	e.webhooks.add(m.Webhooks())
 	if err := mistakes.Webhooks(m.Webhooks(), e.webhooks.configured); err != nil && !e.options.Mistakes {
 		return err
 	}
