@@ -126,7 +126,7 @@ func (e *Env) working(ctx context.Context) []*incarnation {
 		led = append(led, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(one.manager.Elected())})
 	}
 	if _, _, _ = reflect.Select(led); ctx.Err() != nil {
-		return all // and Idle tells that none leads
+		return all // and the error of Idle says that none leads
 	}
 	return slices.DeleteFunc(all, func(one *incarnation) bool {
 		select {

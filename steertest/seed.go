@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"reflect"
 	"strings"
 
@@ -36,6 +38,41 @@ func (e *Env) Apply(paths ...string) {
 	}
 	if err != nil {
 		e.Fatalf("steertest: %v", err)
+	}
+}
+
+// defaultManifests is the folder of a project with manifests of its own.
+const defaultManifests = "config/extras"
+
+// installManifests applies the manifests of Options.Manifests.
+func (e *Env) installManifests() {
+	e.Helper()
+	paths := e.options.Manifests
+	if paths == nil {
+		if _, err := find(defaultManifests); errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+		paths = []string{defaultManifests}
+	}
+	found, err := findAll(paths)
+	if err != nil {
+		e.Fatalf("steertest: find the manifests: %v", err)
+	}
+	objects, err := manifest.Read(found...)
+	for i := range objects {
+		if err == nil && e.Plane == nil {
+			err = e.place(objects[i])
+		}
+	}
+	var left []manifest.Object
+	if err == nil {
+		left, err = manifest.ApplyServed(e.ctx, e.Client, e.Namespace, objects)
+	}
+	if err != nil {
+		e.Fatalf("steertest: %v", err)
+	}
+	for _, o := range left {
+		e.Logf("steertest: %s: %s %s is left out: no CRD defines the kind %s; Options.CRDs may have one", o.File, o.GetKind(), o.GetName(), o.GroupVersionKind().GroupKind())
 	}
 }
 

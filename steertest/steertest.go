@@ -79,6 +79,11 @@ type Options struct {
 	// WebhooksOverTLS makes the control plane call the operator over a socket, with a
 	// certificate of the operator's own authority (webhook.Authority).
 	WebhooksOverTLS bool
+	// Manifests are files or folders with what the operator ships beside its roles and
+	// webhooks, such as policies; looked for like CRDs, and applied after them. Objects of kinds that no
+	// CRD defines, such as those of a monitoring system, are left out, and logged. Default:
+	// config/extras, if it is there.
+	Manifests []string
 	// Objects to create after them, in the state that they are given in; see
 	// [Env.Create].
 	Objects []client.Object
@@ -210,6 +215,7 @@ func New(t testing.TB, o Options) *Env {
 	} else {
 		e.startPlane()
 	}
+	e.installManifests()
 	for _, obj := range o.Objects {
 		e.Create(obj)
 	}

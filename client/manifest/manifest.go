@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -160,4 +161,19 @@ func Apply(ctx context.Context, c client.Client, namespace string, objects []Obj
 		}
 	}
 	return nil
+}
+
+// ApplyServed is [Apply] for objects of which some may be of kinds that the server does not
+// have, such as those of a monitoring system: they are left out and returned.
+func ApplyServed(ctx context.Context, c client.Client, namespace string, objects []Object, opts ...client.WriteOption) (left []Object, err error) {
+	for _, o := range objects {
+		err := Apply(ctx, c, namespace, []Object{o}, opts...)
+		switch {
+		case meta.IsNoMatchError(err):
+			left = append(left, o)
+		case err != nil:
+			return left, err
+		}
+	}
+	return left, nil
 }

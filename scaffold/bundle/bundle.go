@@ -59,66 +59,69 @@ func Write(ctx context.Context, o Options) (*project.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := Files(ctx, o, p, settings)
+	files, notes, err := Files(ctx, o, p, settings)
 	if err != nil {
 		return nil, err
 	}
 	folder := deploy.Folder{Project: o.Dir, Output: cmp.Or(o.Output, "bundle"), Files: files, Force: o.Force}
 	report, err := folder.Write()
+	if err == nil {
+		report.Notes = append(report.Notes, notes...)
+	}
 	if err == nil && len(p.Served) > 0 {
 		report.Notes = append(report.Notes, "the custom API server is left out, since bundles have no volumes and no bindings in kube-system: steer package yaml and helm have it")
 	}
 	return report, err
 }
 
-// Files are those of the bundle of a project.
-func Files(ctx context.Context, o Options, p *project.Project, s deploy.Settings) (map[string][]byte, error) {
+// Files are those of the bundle of a project, with notes on what is left out.
+func Files(ctx context.Context, o Options, p *project.Project, s deploy.Settings) (files map[string][]byte, notes []string, err error) {
 	objects, err := deploy.Objects(ctx, o.Dir, p, s)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	v, err := base(o.Dir, p)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	v.options, v.image, v.system = o, s.Image, s.Namespace
-	files := map[string][]byte{}
+	files = map[string][]byte{}
 	for _, made := range objects {
 		if made.Part == deploy.Server { // OLM makes no volumes, and no bindings in kube-system
 			continue
 		}
 		text, err := made.YAML()
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		var content object
 		if err := yaml.Unmarshal(text, &content); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if !v.take(made, content) {
 			continue
 		}
 		if made.Namespace != "" { // take has removed it
 			if text, err = yaml.Marshal(content); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 		}
 		files["manifests/"+fileName(made)] = text
 	}
 	if v.examples(o.Dir); v.failed != nil {
-		return nil, v.failed
+		return nil, nil, v.failed
 	}
 	if err := v.describe(o.Dir); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	text, err := yaml.Marshal(v.finish())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	files["manifests/"+p.Name+".clusterserviceversion.yaml"] = text
 	annotations := annotationsOf(p.Name, o.Channels)
 	if files["metadata/annotations.yaml"], err = yaml.Marshal(object{"annotations": annotations}); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var image strings.Builder
 	image.WriteString("FROM scratch\n\n")
@@ -127,7 +130,7 @@ func Files(ctx context.Context, o Options, p *project.Project, s deploy.Settings
 	}
 	image.WriteString("\nCOPY manifests /manifests/\nCOPY metadata /metadata/\n")
 	files["bundle.Dockerfile"] = []byte(image.String())
-	return files, nil
+	return files, v.notes, nil
 }
 
 // annotationsOf is what says what a bundle is.

@@ -92,11 +92,17 @@ func TestBundleIsThatOfTheBaseAndTheDeployment(t *testing.T) {
 		}
 		return report, csv
 	}
+	write(t, filepath.Join(dir, "config", "extras", "own.yaml"), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop-dashboard}\n---\n# a comment\n---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: shop-policy}\n")
 	report, csv := packaged(Options{Version: "0.1.0"})
+	if len(report.Notes) != 1 || !strings.HasPrefix(report.Notes[0], "ValidatingAdmissionPolicy shop-policy of config/extras is left out, since OLM has no such kind in bundles") {
+		t.Errorf("notes: %v", report.Notes)
+	}
 	want := []string{
 		"bundle/bundle.Dockerfile", "bundle/manifests/guestbook-controller-manager-metrics-service_service.yaml",
 		"bundle/manifests/guestbook-controller-manager_networkpolicy.yaml", "bundle/manifests/guestbook-controller-manager_poddisruptionbudget.yaml",
-		"bundle/manifests/guestbook-metrics-reader_clusterrole.yaml", "bundle/manifests/guestbook.clusterserviceversion.yaml",
+		"bundle/manifests/guestbook-guestbook-admin-role_clusterrole.yaml", "bundle/manifests/guestbook-guestbook-editor-role_clusterrole.yaml",
+		"bundle/manifests/guestbook-guestbook-viewer-role_clusterrole.yaml",
+		"bundle/manifests/guestbook-metrics-reader_clusterrole.yaml", "bundle/manifests/guestbook.clusterserviceversion.yaml", "bundle/manifests/shop-dashboard_configmap.yaml",
 		"bundle/manifests/webapp.example.com_guestbooks.yaml", "bundle/metadata/annotations.yaml",
 	}
 	if !slices.Equal(report.Created, want) {

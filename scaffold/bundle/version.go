@@ -28,6 +28,7 @@ type version struct {
 	cluster, namespaced      []any // rules by the kind of role
 	owned, hooks, conversion []any
 	failed                   error
+	notes                    []string
 }
 
 // take takes an object over. It reports whether the object is a manifest of its own in
@@ -38,6 +39,12 @@ func (v *version) take(o deploy.Object, content object) bool {
 	}
 	if metadata, _ := content["metadata"].(object); metadata != nil {
 		delete(metadata, "namespace")
+	}
+	switch o.Part {
+	case deploy.UserRoles:
+		return true
+	case deploy.Extras:
+		return v.extra(o)
 	}
 	switch o.Kind {
 	case "Namespace", "RoleBinding", "ClusterRoleBinding":
@@ -58,6 +65,20 @@ func (v *version) take(o deploy.Object, content object) bool {
 		return false
 	}
 	return o.Part != deploy.Webhook // OLM makes the Service of webhooks
+}
+
+// extra reports whether a bundle may have a manifest of the project's own.
+// https://github.com/operator-framework/operator-registry/blob/master/pkg/lib/bundle/supported_resources.go
+func (v *version) extra(o deploy.Object) bool {
+	supported := slices.Contains([]string{
+		"ClusterRole", "ClusterRoleBinding", "ConfigMap", "ConsoleCLIDownload", "ConsoleLink", "ConsolePlugin", "ConsoleQuickStart", "ConsoleYAMLSample",
+		"CustomResourceDefinition", "NetworkPolicy", "PodDisruptionBudget", "PodMonitor", "PriorityClass", "PrometheusRule", "Role", "RoleBinding", "Secret",
+		"Service", "ServiceAccount", "ServiceMonitor", "VerticalPodAutoscaler",
+	}, o.Kind)
+	if !supported {
+		v.notes = append(v.notes, fmt.Sprintf("%s %s of config/extras is left out, since OLM has no such kind in bundles: steer package yaml and helm have it", o.Kind, o.Name))
+	}
+	return supported
 }
 
 // role takes the rules of the roles of the operator over. The role of readers of metrics

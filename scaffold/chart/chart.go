@@ -133,6 +133,10 @@ func conditionOf(o deploy.Object, converts bool) string {
 	switch o.Part {
 	case deploy.CRD:
 		return ".Values.crd.enable"
+	case deploy.UserRoles:
+		return ".Values.rbacHelpers.enable"
+	case deploy.Extras:
+		return extrasCondition
 	case deploy.Metrics:
 		return ".Values.metrics.enable"
 	case deploy.Prometheus:
@@ -152,6 +156,7 @@ func conditionOf(o deploy.Object, converts bool) string {
 const (
 	webhookCondition = ".Values.webhook.enable"
 	serverCondition  = ".Values.server.enable"
+	extrasCondition  = ".Values.extras.enable"
 )
 
 // template makes a template of a document.

@@ -142,6 +142,23 @@ func chart(t *testing.T, dir string, change func(*deploy.Settings)) (files map[s
 	return files, objects
 }
 
+// ownManifests gives a project manifests of its own; the dashboard looks like a template.
+func ownManifests(t *testing.T, dir string) {
+	t.Helper()
+	folder := filepath.Join(dir, filepath.FromSlash(project.ExtrasDir))
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"dashboard.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop-dashboard}\ndata: {legend: '{{ instance }}'}\n",
+		"policy.yaml":    "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: shop-policy}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestChartRendersToWhatPackageYAMLWrites compares the objects, for several settings.
 func TestChartRendersToWhatPackageYAMLWrites(t *testing.T) {
 	t.Parallel()
@@ -149,6 +166,7 @@ func TestChartRendersToWhatPackageYAMLWrites(t *testing.T) {
 	if _, err := scaffold.CreateServer(t.Context(), scaffold.ServerOptions{Dir: dir, GVK: project.GVK{Group: "notes", Version: "v1", Kind: "Note"}}); err != nil {
 		t.Fatal(err)
 	}
+	ownManifests(t, dir)
 	for name, change := range map[string]func(*deploy.Settings){
 		"defaults": func(*deploy.Settings) {},
 		"all": func(s *deploy.Settings) {
@@ -187,9 +205,11 @@ func equal(t *testing.T, what string, got, want map[string]any) {
 // TestValuesLeavePartsOut turns everything off that can be.
 func TestValuesLeavePartsOut(t *testing.T) {
 	t.Parallel()
-	files, _ := chart(t, newProject(t), func(*deploy.Settings) {})
+	dir := newProject(t)
+	ownManifests(t, dir)
+	files, _ := chart(t, dir, func(*deploy.Settings) {})
 	got := render(t, files, "shop", func(values map[string]any) {
-		for _, name := range []string{"crd", "metrics", "networkPolicy", "webhook"} {
+		for _, name := range []string{"crd", "metrics", "networkPolicy", "webhook", "rbacHelpers", "extras"} {
 			values[name].(map[string]any)["enable"] = false
 		}
 		values["prometheus"].(map[string]any)["enable"] = true // nothing without metrics

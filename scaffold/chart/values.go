@@ -60,11 +60,14 @@ func valuesOf(s deploy.Settings, conditions map[string]bool) ([]byte, error) {
 		{"Metrics are served by HTTPS to those who have the role metrics-reader.", "metrics", object{"enable": true}},
 		{"A ServiceMonitor, for clusters with the operator of Prometheus.", "prometheus", object{"enable": s.ServiceMonitor}},
 		{"Metrics only to namespaces with the label metrics: enabled.", "networkPolicy", object{"enable": true}},
+		{"Roles for those who administrate, edit and view objects of the kinds; nothing binds them.", "rbacHelpers", object{"enable": true}},
+		{"What the project has in config/extras.", "extras", object{"enable": true}},
 		{"Admission webhooks.", "webhook", object{"enable": true}},
 		{"The custom API server.", "server", object{"enable": true, "image": imageOf(s.Server.Image), "resources": s.Server.Resources}},
 	}
+	optional := map[string]string{"webhook": webhookCondition, "server": serverCondition, "extras": extrasCondition}
 	for _, b := range blocks {
-		if b.name == "webhook" && !conditions[webhookCondition] || b.name == "server" && !conditions[serverCondition] {
+		if condition, ok := optional[b.name]; ok && !conditions[condition] {
 			continue
 		}
 		if err := block(b.comment, b.name, b.value); err != nil {

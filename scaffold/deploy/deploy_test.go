@@ -165,11 +165,26 @@ func TestObjectsOfADeploymentAreWhole(t *testing.T) {
 		}
 		return out
 	}
+	own := filepath.Join(dir, filepath.FromSlash(project.ExtrasDir))
+	if err := os.MkdirAll(own, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"own.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: dashboard}\n---\napiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: first}\n" +
+			"---\napiVersion: cert-manager.io/v1\nkind: ClusterIssuer\nmetadata: {name: own}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: theirs, namespace: elsewhere}\n",
+		"kustomization.yaml": "resources: [own.yaml]\n", // is none of them
+	} {
+		if err := os.WriteFile(filepath.Join(own, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	common := []string{
+		"ConfigMap shop/dashboard", "PriorityClass /first", "ClusterIssuer /own", "Secret elsewhere/theirs",
 		"Namespace /shop", "CustomResourceDefinition /guestbooks.webapp.example.com", "ServiceAccount shop/guestbook-controller-manager",
 		"ClusterRole /guestbook-manager-role", "ClusterRoleBinding /guestbook-manager-rolebinding",
 		"Role shop/guestbook-manager-role-leader-election", "RoleBinding shop/guestbook-manager-role-leader-election",
 		"ClusterRole /guestbook-metrics-auth-role", "ClusterRoleBinding /guestbook-metrics-auth-rolebinding", "ClusterRole /guestbook-metrics-reader",
+		"ClusterRole /guestbook-guestbook-admin-role", "ClusterRole /guestbook-guestbook-editor-role", "ClusterRole /guestbook-guestbook-viewer-role",
 		"Service shop/guestbook-controller-manager-metrics-service", "NetworkPolicy shop/guestbook-controller-manager",
 		"PodDisruptionBudget shop/guestbook-controller-manager", "Deployment shop/guestbook-controller-manager",
 	}

@@ -40,9 +40,13 @@ type Part string
 
 // Parts of a deployment.
 const (
-	Namespace     Part = "namespace"
-	CRD           Part = "crd"
-	RBAC          Part = "rbac"
+	Namespace Part = "namespace"
+	CRD       Part = "crd"
+	RBAC      Part = "rbac"
+	// UserRoles are those of people who use the kinds of the project.
+	UserRoles Part = "user-roles"
+	// Extras are manifests of the project's own.
+	Extras        Part = "extras"
 	Metrics       Part = "metrics"
 	Webhook       Part = "webhook"
 	NetworkPolicy Part = "network-policy"
@@ -63,7 +67,8 @@ type builder struct {
 }
 
 // Objects are all objects that the operator of a project needs, in the order in which
-// they can be applied: namespace, CRDs, accounts and roles, the operator, webhooks.
+// they can be applied: namespace, CRDs, accounts and roles, manifests
+// of the project's own, the operator, webhooks.
 func Objects(ctx context.Context, dir string, p *project.Project, s Settings) ([]Object, error) {
 	generated, err := generated(ctx, dir)
 	if err != nil {
@@ -87,6 +92,14 @@ func Objects(ctx context.Context, dir string, p *project.Project, s Settings) ([
 	b.part = RBAC
 	b.add(b.namespaced("v1", "ServiceAccount", b.name("controller-manager")))
 	b.roles(generated["rbac"])
+	b.part = UserRoles
+	for _, o := range generated["crd"] {
+		b.userRoles(o)
+	}
+	b.part = Extras
+	if err := b.extras(dir); err != nil {
+		return nil, err
+	}
 	webhooks := generated["webhook"]
 	called := len(webhooks)+len(converted) > 0
 	if called {

@@ -57,6 +57,9 @@ func Write(ctx context.Context, o Options) (*project.Report, error) {
 	}
 	folder.Force = o.Force
 	report, err := folder.Write()
+	if _, extras := folder.Files[path.Join(path.Base(project.ExtrasDir), file)]; err == nil && extras {
+		report.Notes = append(report.Notes, project.ExtrasDir+" is not part of config/default, which would rename what is in it: kubectl apply --server-side -k "+project.ExtrasDir)
+	}
 	if err == nil && len(p.Served) > 0 {
 		report.Notes = append(report.Notes, "the custom API server is left out, since it has a binding in kube-system: steer package yaml and helm have it")
 	}
@@ -78,8 +81,10 @@ func Folder(ctx context.Context, dir string, p *project.Project, s deploy.Settin
 			return nil, err
 		}
 	}
-	if err := t.samples(dir); err != nil {
-		return nil, err
+	for _, folder := range []string{"samples", path.Base(project.ExtrasDir)} {
+		if err := t.list(dir, folder); err != nil {
+			return nil, err
+		}
 	}
 	if err := t.kustomizations(); err != nil {
 		return nil, err
@@ -106,7 +111,10 @@ func (t *tree) add(o deploy.Object) error {
 	if err := yaml.Unmarshal(text, &content); err != nil {
 		return fmt.Errorf("read %s %s: %w", o.Kind, o.Name, err)
 	}
-	folder, file, generated := place(o, content)
+	if o.Part == deploy.Extras { // config/default would rename it
+		return nil
+	}
+	folder, file, generated := place(t.project.Name, o, content)
 	if !slices.Contains(t.resources[folder], file) {
 		t.resources[folder] = append(t.resources[folder], file)
 	}
@@ -130,7 +138,7 @@ func (t *tree) add(o deploy.Object) error {
 }
 
 // place is the folder and the file of an object, and whether steer generate writes it.
-func place(o deploy.Object, content object) (folder, file string, generated bool) {
+func place(project string, o deploy.Object, content object) (folder, file string, generated bool) {
 	switch o.Part {
 	case deploy.CRD:
 		spec, _ := content["spec"].(object)
@@ -141,6 +149,8 @@ func place(o deploy.Object, content object) (folder, file string, generated bool
 			return "manager", "disruption_budget.yaml", false
 		}
 		return "manager", "manager.yaml", false
+	case deploy.UserRoles:
+		return "rbac", strings.ReplaceAll(strings.TrimPrefix(o.Name, project+"-"), "-", "_") + ".yaml", false
 	case deploy.Prometheus:
 		return "prometheus", "monitor.yaml", false
 	case deploy.NetworkPolicy:
@@ -200,15 +210,15 @@ func (t *tree) plain(key string, value any) any {
 	return value
 }
 
-// samples lists the samples of the project.
-func (t *tree) samples(dir string) error {
-	entries, err := os.ReadDir(filepath.Join(dir, Output, "samples"))
+// list lists the files of a folder that the owner of the project fills.
+func (t *tree) list(dir, folder string) error {
+	entries, err := os.ReadDir(filepath.Join(dir, Output, folder))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	for _, entry := range entries {
 		if name := entry.Name(); path.Ext(name) == ".yaml" && name != file {
-			t.resources["samples"] = append(t.resources["samples"], name)
+			t.resources[folder] = append(t.resources[folder], name)
 		}
 	}
 	return nil
@@ -246,7 +256,7 @@ const conversionReferences = `nameReference:
 func (t *tree) kustomizations() error {
 	all := kustomization{Namespace: t.settings.Namespace, NamePrefix: t.project.Name + "-"}
 	for _, folder := range slices.Sorted(maps.Keys(t.resources)) {
-		if folder != "default" && folder != "samples" {
+		if !slices.Contains([]string{"default", "samples", path.Base(project.ExtrasDir)}, folder) {
 			all.Resources = append(all.Resources, "../"+folder)
 		}
 	}
@@ -256,6 +266,8 @@ func (t *tree) kustomizations() error {
 		switch folder {
 		case "default":
 			continue
+		case path.Base(project.ExtrasDir): // with the names that they have
+			k.Namespace = t.settings.Namespace
 		case "crd":
 			if t.converted {
 				k.Configurations = []string{"references.yaml"}

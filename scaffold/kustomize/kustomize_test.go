@@ -60,6 +60,7 @@ func TestKustomizationsFollowTheProjectAndKeepEdits(t *testing.T) {
 	}
 	want := strings.Fields(`crd/kustomization.yaml default/kustomization.yaml default/metrics_service.yaml manager/disruption_budget.yaml
 		manager/kustomization.yaml manager/manager.yaml network-policy/kustomization.yaml network-policy/network_policy.yaml
+		rbac/guestbook_admin_role.yaml rbac/guestbook_editor_role.yaml rbac/guestbook_viewer_role.yaml
 		rbac/kustomization.yaml rbac/leader_election_role.yaml rbac/metrics_role.yaml rbac/role_binding.yaml rbac/service_account.yaml
 		samples/kustomization.yaml webhook/kustomization.yaml webhook/role.yaml webhook/service.yaml`)
 	if got := slices.Sorted(maps.Keys(folder.Files)); !slices.Equal(got, want) {

@@ -28,6 +28,8 @@ const (
 	CRDDir = "config/crd/bases"
 	// ExternalCRDDir has those of kinds of other modules, for tests.
 	ExternalCRDDir = "config/crd/external"
+	// ExtrasDir has manifests of the project's own, such as policies and dashboards.
+	ExtrasDir = "config/extras"
 	// StateDir is for what is not part of the project: control planes, keys, builds.
 	StateDir = ".steer"
 	// RecordsDir is where steer dev has the operator keep the records of its reconciles.

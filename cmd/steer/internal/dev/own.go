@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/steer-dev/steer/client"
@@ -25,6 +26,7 @@ import (
 	"github.com/steer-dev/steer/controlplane"
 	"github.com/steer-dev/steer/controlplane/webhookclient"
 	"github.com/steer-dev/steer/controlplane/workloads"
+	"github.com/steer-dev/steer/scaffold/deploy"
 	"github.com/steer-dev/steer/scaffold/project"
 	"github.com/steer-dev/steer/storage/local"
 )
@@ -143,6 +145,9 @@ func (t *own) prepare(ctx context.Context) error {
 	if err := t.server.renew(ctx); err != nil {
 		return err
 	}
+	if err := t.extras(ctx); err != nil {
+		return err
+	}
 	return t.authorize(ctx)
 }
 
@@ -178,6 +183,32 @@ func (t *own) define(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// extras brings the manifests of the project's own to the control plane. Those of kinds that it
+// does not serve are left out.
+func (t *own) extras(ctx context.Context) error {
+	objects, changed, err := t.manifests(project.ExtrasDir)
+	if err != nil || !changed || len(objects) == 0 {
+		return err
+	}
+	settings, err := deploy.ReadSettings(t.Dir, t.project)
+	if err != nil {
+		return err
+	}
+	namespace := client.NewUnstructured(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
+	namespace.SetName(settings.Namespace)
+	if err = t.client.Apply(ctx, namespace); err == nil {
+		var left []manifest.Object
+		left, err = manifest.ApplyServed(ctx, t.client, settings.Namespace, objects)
+		for _, o := range left {
+			fmt.Fprintf(t.Errs, "steer: %s: %s %s is left out: the control plane has no kind %s; put its definition into %s\n", project.ExtrasDir, o.GetKind(), o.GetName(), o.GroupVersionKind().GroupKind(), project.ExternalCRDDir)
+		}
+	}
+	if err != nil {
+		delete(t.applied, project.ExtrasDir)
+	}
+	return err
 }
 
 // webhookFile has the generated webhook configurations.

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/steer-dev/steer/scaffold/project"
 )
 
 // sourceState sums the files up that a build of the operator can depend on.
@@ -20,8 +22,9 @@ type sourceState struct {
 }
 
 // sources looks at the names, sizes and times of the project's Go files, of go.mod and
-// of go.sum, and at the names of the samples: a kind is there once its sample is. Tests,
-// generated files, folders without sources and other modules below do not count.
+// of go.sum, at the manifests of the project's own, and at the names of the samples: a kind
+// is there once its sample is. Tests, generated files, folders without sources and other
+// modules below do not count.
 func (l *loop) sources() sourceState {
 	began := time.Now()
 	sum := fnv.New64a()
@@ -41,6 +44,12 @@ func (l *loop) sources() sourceState {
 	samples, _ := os.ReadDir(filepath.Join(l.Dir, filepath.FromSlash(samplesFolder))) // it may not be there
 	for _, sample := range samples {
 		fmt.Fprintln(sum, sample.Name())
+	}
+	extras, _ := os.ReadDir(filepath.Join(l.Dir, filepath.FromSlash(project.ExtrasDir))) // nor this
+	for _, extra := range extras {
+		if info, err := extra.Info(); err == nil {
+			fmt.Fprintln(sum, extra.Name(), info.Size(), info.ModTime().UnixNano())
+		}
 	}
 	return sourceState{sum.Sum64(), time.Since(began)}
 }
