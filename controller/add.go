@@ -17,6 +17,7 @@ import (
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/controller/internal/access"
+	"github.com/steer-dev/steer/controller/internal/status"
 	"github.com/steer-dev/steer/queue"
 	"github.com/steer-dev/steer/trace"
 )
@@ -192,7 +193,7 @@ func buildObjects(deps Deps, s *settings[Request], of reflect.Type, reconcile fu
 		return nil, err
 	}
 	if s.failures {
-		if _, err := conditionsOf(example); err != nil {
+		if _, err := status.ConditionsOf(example); err != nil {
 			return nil, err
 		}
 	}

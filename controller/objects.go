@@ -127,8 +127,8 @@ func (o *objects) call(a *attempt, obj, original client.Object, fn func(context.
 	if inventoryErr := client.IgnoreNotFound(a.inventories.Write(ctx)); inventoryErr != nil {
 		err, ended = errors.Join(err, inventoryErr), unobserved
 	}
-	if o.failures {
-		err = errors.Join(err, tellFailure(obj, err))
+	if o.failures && !isQuiet(err) {
+		err = errors.Join(err, failureOf(err).Tell(obj))
 	}
 	before, _ = a.versions()
 	if statusErr := o.status.write(ctx, o.shared, before, obj, ended == observed); statusErr != nil {

@@ -24,7 +24,7 @@ func TestOptionsOfObjectsDoNotCompileForRequests(t *testing.T) {
 		"Name": {controller.Name, false}, "OfKind": {controller.OfKind, false},
 		"Paused": {controller.Paused, false}, "NoConditionEvents": {controller.NoConditionEvents, false},
 		"FailureConditions": {controller.FailureConditions, false},
-		"OnGone": {controller.OnGone, false}, "Where": {controller.Where[*Web], false},
+		"OnGone":            {controller.OnGone, false}, "Where": {controller.Where[*Web], false},
 		"Owns": {controller.Owns[*Web], false}, "OwnsKind": {controller.OwnsKind, false},
 		"References": {controller.References[*corev1.Secret, *Web], false},
 		"Finalizer":  {controller.Finalizer[*Web], false}, "RetiredFinalizer": {controller.RetiredFinalizer, false},

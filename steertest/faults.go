@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +16,7 @@ import (
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/interceptor"
 	"github.com/steer-dev/steer/client/mapping"
+	"github.com/steer-dev/steer/steertest/internal/host"
 )
 
 // Fault makes calls of the operator fail; see [Options.Faults]. The zero value
@@ -136,7 +136,7 @@ func (f *faults) intercept(ctx context.Context, kinds *mapping.Mapper, call clie
 func (f *faults) next(call client.Call) (fail Failure) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	what := describe(call, "")
+	what := host.Describe(call, "")
 	for i, fault := range f.faults {
 		if !fault.matches(call) {
 			continue
@@ -182,15 +182,6 @@ func (e *Env) checkFaults() {
 	}
 }
 
-// describe is a call in a few words: verb, kind, name and subresource.
-func describe(call client.Call, name string) string {
-	kind := call.GVK.Kind
-	if call.SubResource != "" {
-		kind += "/" + call.SubResource
-	}
-	return strings.TrimSpace(strings.Join([]string{string(call.Verb), kind, name}, " "))
-}
-
 // interceptors puts the faults, the user's own interceptor and the end of a
 // process in front of a client, in this order from the server on.
 func (e *Env) interceptors(c client.Client) client.Client {
@@ -199,5 +190,5 @@ func (e *Env) interceptors(c client.Client) client.Client {
 		return e.faults.intercept(ctx, kinds, call, do)
 	}))
 	c = interceptor.New(c, e.options.Intercept)
-	return interceptor.New(c, interceptor.Each(e.killer.intercept))
+	return interceptor.New(c, interceptor.Each(e.killer.Intercept))
 }

@@ -4,17 +4,11 @@
 package steertest
 
 import (
-	"context"
-	"errors"
 	"strings"
-	"sync"
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/await"
 )
-
-// errKilled is what an operator gets from its writes after it was killed.
-var errKilled = errors.New("steertest: the operator was killed")
 
 // KillAfterEveryWrite calls act, and then kills the operator after each of its
 // writes that changes anything: the write is done, its answer is lost, and
@@ -69,9 +63,9 @@ func killUntil[T client.Object](e *Env, name string, act func(), reached func(T)
 		e.Fatalf("steertest: KillAfterEveryWrite beside a replica of the operator, which would act in its place: stop the replica")
 	}
 	k := e.killer
-	k.arm()
+	k.Arm()
 	defer func() {
-		k.disarm()
+		k.Disarm()
 		e.StopOperator()
 		if !e.Failed() {
 			e.StartOperator()
@@ -88,13 +82,13 @@ func killUntil[T client.Object](e *Env, name string, act func(), reached func(T)
 	}()
 	for {
 		select {
-		case what := <-k.cut:
+		case what := <-k.Cut():
 			killed = append(killed, what)
 			e.StopOperator()
-			k.revive()
+			k.Revive()
 			e.StartOperator()
 		case err := <-done:
-			killed = append(killed, k.disarm()...)
+			killed = append(killed, k.Disarm()...)
 			switch {
 			case err != nil:
 				e.Fatalf("steertest: killed %d times, at last after %s: %v", len(killed), strings.Join(killed[max(len(killed)-3, 0):], "; "), err)
@@ -114,82 +108,8 @@ func (e *Env) Outside(what string, do func() error) error {
 	if e.engine != nil {
 		return e.engine.Outside(what, do)
 	}
-	return e.killer.write(what, do, func() (effective bool, err error) {
+	return e.killer.Write(what, do, func() (effective bool, err error) {
 		err = do()
 		return err == nil, err
 	})
-}
-
-// killer ends the operator's process, as far as a server can see that.
-type killer struct {
-	// revision returns the resourceVersion of the object of a call, empty where it
-	// does not exist.
-	revision func(client.Call) string
-
-	mu    sync.Mutex
-	armed bool
-	dead  bool
-	cut   chan string // what the operator was killed after
-}
-
-func (k *killer) intercept(_ context.Context, call client.Call, do func() error) error {
-	if !call.Verb.Writes() {
-		return do()
-	}
-	return k.write(describe(call, call.Key.Name), do, func() (effective bool, err error) {
-		named := call.Key.Name != ""
-		before := ""
-		if named {
-			before = k.revision(call)
-		}
-		err = do()
-		return err == nil && (!named || k.revision(call) != before), err
-	})
-}
-
-// write makes a write: with do while no kill is due, else with observed,
-// and kills the operator if that was effective.
-func (k *killer) write(what string, do func() error, observed func() (effective bool, err error)) error {
-	k.mu.Lock()
-	if !k.armed {
-		k.mu.Unlock()
-		return do() // writes run side by side
-	}
-	defer k.mu.Unlock()
-	if k.dead {
-		return errKilled
-	}
-	effective, err := observed()
-	if err != nil || !effective {
-		return err
-	}
-	k.dead = true
-	k.cut <- what
-	return errKilled
-}
-
-func (k *killer) arm() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.armed, k.dead, k.cut = true, false, make(chan string, 1)
-}
-
-// disarm waits for a write that is under way, and returns what the operator was
-// killed after and the kill has not been announced yet.
-func (k *killer) disarm() (killed []string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.armed, k.dead = false, false
-	select {
-	case what := <-k.cut:
-		killed = append(killed, what)
-	default:
-	}
-	return killed
-}
-
-func (k *killer) revive() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.dead = false
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // TestManifestsOfTheProjectAreInForce has a policy refuse what it is about, and a rule of a
-// kind that nobody serves left out.
+// kind that no CRD defines left out.
 func TestManifestsOfTheProjectAreInForce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

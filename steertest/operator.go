@@ -143,7 +143,7 @@ func (e *Env) managerOptions(n int) (manager.Options, error) {
 		if e.Plane == nil {
 			o.Cache.Namespaces = []string{e.Namespace}
 		}
-		e.webhooks.configure(e, o)
+		e.configureWebhooks(o)
 		o.Cache.Undeclared, o.Cache.DetectMutation = cache.UndeclaredError, true
 		o.Log = slog.New(slog.NewTextHandler(testWriter{e.TB, e.engine}, &slog.HandlerOptions{Level: slog.LevelInfo}))
 		if e.engine != nil {
@@ -193,7 +193,7 @@ func (e *Env) stop() {
 	if now == nil {
 		return
 	}
-	e.webhooks.remove(now.manager.Webhooks())
+	e.webhooks.Remove(now.manager.Webhooks())
 	now.cancel()
 	<-now.ended
 	e.running.Store(nil)

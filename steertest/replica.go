@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/steer-dev/steer/manager"
+	"github.com/steer-dev/steer/steertest/internal/host"
 )
 
 // Replica is another process of the operator under test; see [Env.StartReplica].
@@ -68,7 +69,7 @@ func (r *Replica) Manager() *manager.Manager { return r.now.manager }
 // has. It does nothing after the first time.
 func (r *Replica) Stop() {
 	defer r.env.hold()()
-	r.env.webhooks.remove(r.now.manager.Webhooks())
+	r.env.webhooks.Remove(r.now.manager.Webhooks())
 	r.now.cancel()
 	<-r.now.ended
 	r.env.replicas = slices.DeleteFunc(r.env.replicas, func(other *Replica) bool { return other == r })
@@ -84,22 +85,10 @@ func (r *Replica) Kill() {
 // connect is cfg for a process that may be killed.
 func (r *Replica) connect(cfg *rest.Config) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &severed{next, &r.killed} })
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return &host.Severed{RoundTripper: next, Cut: &r.killed}
+	})
 	return cfg
-}
-
-// severed is a connection until it is cut.
-type severed struct {
-	http.RoundTripper
-	cut *atomic.Bool
-}
-
-// RoundTrip implements http.RoundTripper.
-func (s *severed) RoundTrip(r *http.Request) (*http.Response, error) {
-	if s.cut.Load() {
-		return nil, errKilled
-	}
-	return s.RoundTripper.RoundTrip(r)
 }
 
 // processes are those of the operator that run.

@@ -10,13 +10,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/steer-dev/steer/steertest/internal/host"
 	"github.com/steer-dev/steer/steertest/internal/permissions"
 )
 
 func TestEnvNotesTheRightsThatItsOperatorUses(t *testing.T) {
 	t.Parallel()
 	var r permissions.Rights
-	sent := &noted{answering(http.StatusCreated), &requests{}, &r}
+	sent := &host.Noted{RoundTripper: answering(http.StatusCreated), To: &host.Requests{}, Rights: &r}
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://server/api/v1/namespaces/default/pods", nil)
 	if err != nil {
 		t.Fatal(err)

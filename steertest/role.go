@@ -18,6 +18,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/client/manifest"
+	"github.com/steer-dev/steer/steertest/internal/host"
 	"github.com/steer-dev/steer/steertest/internal/permissions"
 )
 
@@ -57,7 +58,7 @@ func (e *Env) configOfOperator() *rest.Config {
 	if role == Administrator {
 		return e.operatorOf(e.Config)
 	}
-	path, err := find(cmp.Or(role, defaultRole))
+	path, err := host.Find(cmp.Or(role, defaultRole))
 	if role == "" && errors.Is(err, fs.ErrNotExist) {
 		e.Log("steertest: " + withoutRole)
 		return e.operatorOf(e.Config)
@@ -89,7 +90,9 @@ func (e *Env) configOfOperator() *rest.Config {
 // operatorOf is cfg for the operator, whose writes are noted.
 func (e *Env) operatorOf(cfg *rest.Config) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &noted{next, &e.writes, &e.rights} })
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return &host.Noted{RoundTripper: next, To: &e.writes, Rights: &e.rights}
+	})
 	return cfg
 }
 

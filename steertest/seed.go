@@ -17,13 +17,14 @@ import (
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/manifest"
+	"github.com/steer-dev/steer/steertest/internal/host"
 )
 
 // Apply applies the objects of files and folders; those that name no namespace
 // go to [Env.Namespace]. Relative paths are looked for like [Options.CRDs].
 func (e *Env) Apply(paths ...string) {
 	e.Helper()
-	found, err := findAll(paths)
+	found, err := host.FindAll(paths)
 	if err != nil {
 		e.Fatalf("steertest: apply manifests: %v", err)
 	}
@@ -49,12 +50,12 @@ func (e *Env) installManifests() {
 	e.Helper()
 	paths := e.options.Manifests
 	if paths == nil {
-		if _, err := find(defaultManifests); errors.Is(err, fs.ErrNotExist) {
+		if _, err := host.Find(defaultManifests); errors.Is(err, fs.ErrNotExist) {
 			return
 		}
 		paths = []string{defaultManifests}
 	}
-	found, err := findAll(paths)
+	found, err := host.FindAll(paths)
 	if err != nil {
 		e.Fatalf("steertest: find the manifests: %v", err)
 	}

@@ -208,13 +208,13 @@ func (e *Env) configFor(user *auth.User) *rest.Config {
 // meanwhile.
 func (e *Env) settleOnServer(ctx context.Context) error {
 	for {
-		before := e.writes.count()
+		before := e.writes.Count()
 		for _, one := range e.working(ctx) {
 			if err := one.manager.Idle(ctx); err != nil {
 				return err
 			}
 		}
-		if e.writes.count() == before {
+		if e.writes.Count() == before {
 			return nil
 		}
 	}

@@ -51,6 +51,7 @@ import (
 	"github.com/steer-dev/steer/controlplane/workloads"
 	"github.com/steer-dev/steer/internal/driven"
 	"github.com/steer-dev/steer/manager"
+	"github.com/steer-dev/steer/steertest/internal/host"
 	"github.com/steer-dev/steer/steertest/internal/mistakes"
 	"github.com/steer-dev/steer/steertest/internal/permissions"
 	"github.com/steer-dev/steer/storage"
@@ -166,12 +167,12 @@ type Env struct {
 	broken context.CancelCauseFunc
 	// operator is who the operator's requests come from.
 	operator *rest.Config
-	writes   requests           // of the operator, other than reads
+	writes   host.Requests      // of the operator, other than reads
 	rights   permissions.Rights // that it used
 	faults   *faults
-	killer   *killer
+	killer   *host.Killer
 	mistakes *mistakes.Finder
-	webhooks webhooks
+	webhooks host.Webhooks
 	refusals *permissions.Refusals // nil where the operator is an administrator
 	roleFile string                // of its roles
 	// life is held while the operator is started or stopped: a channel, since in a bubble of
@@ -205,7 +206,7 @@ func New(t testing.TB, o Options) *Env {
 	e.ctx = ctx
 	e.waits, e.broken = context.WithCancelCause(ctx)
 	e.faults = newFaults(o.Faults)
-	e.killer = &killer{revision: e.revision}
+	e.killer = &host.Killer{Revision: e.revision}
 	e.mistakes = mistakes.NewFinder(o.Scheme, e.fail)
 	if e.engine != nil {
 		e.prepareDriven()
@@ -299,7 +300,7 @@ func (e *Env) startPlane() {
 	}
 	o := e.options.Plane
 	if o.Webhooks.Resolve == nil {
-		o.Webhooks.Resolve = e.webhooks.resolve
+		o.Webhooks.Resolve = e.webhooks.Resolve
 	}
 	forked := forkable(&o)
 	if o.Disable == nil {
@@ -340,7 +341,7 @@ func (e *Env) startPlane() {
 
 // definitions reads the manifests of Options.CRDs.
 func (e *Env) definitions() ([]manifest.Object, error) {
-	paths, err := findAll(e.options.CRDs)
+	paths, err := host.FindAll(e.options.CRDs)
 	if err != nil {
 		return nil, fmt.Errorf("find the CRDs: %w", err)
 	}

@@ -16,7 +16,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/steer-dev/steer/client"
@@ -145,10 +144,7 @@ func (t *own) prepare(ctx context.Context) error {
 	if err := t.server.renew(ctx); err != nil {
 		return err
 	}
-	if err := t.extras(ctx); err != nil {
-		return err
-	}
-	return t.authorize(ctx)
+	return errors.Join(t.extras(ctx), t.authorize(ctx))
 }
 
 // address is that of the kubeconfig of an earlier run, if it is free, and on the loopback
@@ -185,8 +181,7 @@ func (t *own) define(ctx context.Context) error {
 	return nil
 }
 
-// extras brings the manifests of the project's own to the control plane. Those of kinds that it
-// does not serve are left out.
+// extras brings the manifests of the project's own to the control plane.
 func (t *own) extras(ctx context.Context) error {
 	objects, changed, err := t.manifests(project.ExtrasDir)
 	if err != nil || !changed || len(objects) == 0 {
@@ -196,15 +191,7 @@ func (t *own) extras(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	namespace := client.NewUnstructured(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
-	namespace.SetName(settings.Namespace)
-	if err = t.client.Apply(ctx, namespace); err == nil {
-		var left []manifest.Object
-		left, err = manifest.ApplyServed(ctx, t.client, settings.Namespace, objects)
-		for _, o := range left {
-			fmt.Fprintf(t.Errs, "steer: %s: %s %s is left out: the control plane has no kind %s; put its definition into %s\n", project.ExtrasDir, o.GetKind(), o.GetName(), o.GroupVersionKind().GroupKind(), project.ExternalCRDDir)
-		}
-	}
+	err = cluster.ApplyExtras(ctx, t.client, settings.Namespace, objects, t.Errs)
 	if err != nil {
 		delete(t.applied, project.ExtrasDir)
 	}

@@ -41,14 +41,13 @@ func (l *loop) sources() sourceState {
 		}
 		return nil
 	})
-	samples, _ := os.ReadDir(filepath.Join(l.Dir, filepath.FromSlash(samplesFolder))) // it may not be there
-	for _, sample := range samples {
-		fmt.Fprintln(sum, sample.Name())
-	}
-	extras, _ := os.ReadDir(filepath.Join(l.Dir, filepath.FromSlash(project.ExtrasDir))) // nor this
-	for _, extra := range extras {
-		if info, err := extra.Info(); err == nil {
-			fmt.Fprintln(sum, extra.Name(), info.Size(), info.ModTime().UnixNano())
+	for _, folder := range []string{samplesFolder, project.ExtrasDir} {
+		entries, _ := os.ReadDir(filepath.Join(l.Dir, filepath.FromSlash(folder))) // it may not be there
+		for _, entry := range entries {
+			fmt.Fprintln(sum, entry.Name())
+			if info, err := entry.Info(); err == nil && folder == project.ExtrasDir {
+				fmt.Fprintln(sum, info.Size(), info.ModTime().UnixNano())
+			}
 		}
 	}
 	return sourceState{sum.Sum64(), time.Since(began)}

@@ -1,7 +1,9 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package steertest
+// Package host is what a test has around the operator under test: the files of its module, and
+// its process as the control plane sees it, with its writes, its webhooks and its end.
+package host
 
 import (
 	"errors"
@@ -11,10 +13,10 @@ import (
 	"path/filepath"
 )
 
-// find returns where a path of the module is. Tests run in the folder of their
+// Find returns where a path of the module is. Tests run in the folder of their
 // package, while config/ stands in a folder above: a relative path is looked for
 // in the folder of the test, then in its parents up to the one with go.mod.
-func find(path string) (string, error) {
+func Find(path string) (string, error) {
 	if filepath.IsAbs(path) {
 		_, err := os.Stat(path)
 		return path, err
@@ -38,11 +40,12 @@ func find(path string) (string, error) {
 	}
 }
 
-func findAll(paths []string) ([]string, error) {
+// FindAll is [Find] for several paths.
+func FindAll(paths []string) ([]string, error) {
 	out := make([]string, len(paths))
 	for i, path := range paths {
 		var err error
-		if out[i], err = find(path); err != nil {
+		if out[i], err = Find(path); err != nil {
 			return nil, err
 		}
 	}
