@@ -74,5 +74,6 @@ func leaves(v any, path string, try func(path string)) {
 func leftOut(path string) bool {
 	server := []string{".apiVersion", ".metadata.uid", ".metadata.resourceVersion", ".metadata.generation", ".metadata.creationTimestamp", ".seconds"}
 	return slices.Contains(server, path) || strings.HasPrefix(path, ".metadata.managedFields") ||
-		strings.HasSuffix(path, ".containerID") || strings.HasSuffix(path, ".nodePort") || strings.HasSuffix(path, "."+revisionAnnotation)
+		strings.HasSuffix(path, ".containerID") || strings.HasSuffix(path, ".nodePort") || strings.HasSuffix(path, "."+revisionAnnotation) ||
+		strings.HasSuffix(path, "."+appliedAnnotation) // hashes of what is compared
 }

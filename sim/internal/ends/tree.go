@@ -165,7 +165,14 @@ func (p *parser) number(v int64, path, key string) value {
 	return v
 }
 
+// appliedAnnotation is what controller.Children notes on a child: the set that it belongs to, and
+// hashes of what was applied, which are of the owner's uid as well.
+const appliedAnnotation = "steer.dev/applied"
+
 func (p *parser) string(s, path, key string) value {
+	if path == "metadata.annotations."+appliedAnnotation {
+		s, _, _ = strings.Cut(s, "/")
+	}
 	annotation := strings.Contains(path, "annotations.")
 	if p.node.kind == "Pod" && key == "containerID" && s != "" && strings.HasPrefix(path, "status.") {
 		return "(container)"

@@ -115,6 +115,7 @@ func (w world) run(seed uint64) []Life {
 	if w.orphan {
 		service = s.object("v1", "Service", "db", old)
 	}
+	s.set(service, "db.service/"+string(db.GetUID())[:8]+s.suffix(8), "metadata", "annotations", appliedAnnotation)
 	ip := s.address()
 	s.set(service, ip, "spec", "clusterIP")
 	s.set(service, []any{map[string]any{"port": int64(5432), "nodePort": 30000 + s.Int64N(2768)}}, "spec", "ports")
