@@ -59,7 +59,7 @@ bench: ## side by side with upstream (builds it once; up to ten minutes for each
 etcdcluster: ## the operator of examples/etcdcluster with real etcd members
 	.ci/run etcdcluster
 
-real: ## the suites on kube-apiservers of 1.36 and an older minor (builds them once)
+real: ## the suites on kube-apiservers of 1.37 and an older minor (builds them once)
 	cd oracle && go build -o bin/ ./cmd/...
 	cd oracle/older && go build -o bin/ ./...
 	.ci/run real

@@ -27,7 +27,7 @@ import (
 
 // kubernetesVersion is the version of the API that is served; clients enable features
 // by it.
-const kubernetesVersion = "v1.36.3"
+const kubernetesVersion = "v1.37.2"
 
 // KubernetesMinor returns the minor version of the API that is served, such as 36.
 func KubernetesMinor() int {
@@ -93,7 +93,7 @@ func (s *Server) version(w http.ResponseWriter, r *http.Request) {
 		steer = "devel"
 	}
 	raw, err := json.MarshalIndent(version.Info{
-		Major: "1", Minor: "36", EmulationMajor: "1", EmulationMinor: "36", MinCompatibilityMajor: "1", MinCompatibilityMinor: "35",
+		Major: "1", Minor: "37", EmulationMajor: "1", EmulationMinor: "37", MinCompatibilityMajor: "1", MinCompatibilityMinor: "36",
 		GitVersion: kubernetesVersion + "+steer." + steer, GitTreeState: "clean",
 		GoVersion: runtime.Version(), Compiler: runtime.Compiler, Platform: runtime.GOOS + "/" + runtime.GOARCH,
 	}, "", "  ")

@@ -147,7 +147,7 @@ func TestExpiredWatchIsListedAgainAndDeletionsAreInferred(t *testing.T) {
 }
 
 func TestRecreatedObjectIsADeletionAndAnAddition(t *testing.T) {
-	inBubble(t, cache.Options{}, func(t *testing.T, r *rig) {
+	inBubble(t, cache.Options{InitialSync: cache.SyncList}, func(t *testing.T, r *rig) {
 		r.server.Put("configmaps", "default", "a", v("1"), nil)
 		var seen eventLog
 		r.informer(&corev1.ConfigMap{}).AddHandler(seen.handler)

@@ -61,7 +61,7 @@ func TestNamespacesAreWatchedOneByOne(t *testing.T) {
 }
 
 func TestSelectorsHideWhatTheyRejectFromOwnWritesToo(t *testing.T) {
-	opts := cache.Options{ByKind: []cache.KindOptions{{Object: &corev1.ConfigMap{}, Labels: labels.SelectorFromSet(labels.Set{"app": "x"})}}}
+	opts := cache.Options{InitialSync: cache.SyncList, ByKind: []cache.KindOptions{{Object: &corev1.ConfigMap{}, Labels: labels.SelectorFromSet(labels.Set{"app": "x"})}}}
 	inBubble(t, opts, func(t *testing.T, r *rig) {
 		r.informer(&corev1.ConfigMap{})
 		r.start()

@@ -3,7 +3,7 @@
 
 // Package crdvalidation validates CustomResourceDefinitions.
 //
-// It returns the errors of kube-apiserver 1.36, one for one: the server refuses
+// It returns the errors of kube-apiserver 1.37, one for one: the server refuses
 // definitions with it, and the generator warns their authors before they are applied. A
 // test compares it with the library of Kubernetes on thousands of definitions, most of
 // them broken on purpose.

@@ -22,8 +22,8 @@ import (
 // obj with its managedFields set. For a creation live is an empty object. obj may be
 // changed, live is not.
 //
-// It never fails because of the object: one that does not fit its schema is returned
-// without managedFields, for validation to refuse.
+// It never fails because of the object: one that does not fit its schema, or that cannot be
+// converted, is returned with the managedFields of live.
 func (m *Manager) Update(ctx context.Context, live, obj Object, manager string) (Object, error) {
 	if m.updatePlainly(live, obj, manager) {
 		return obj, nil
@@ -33,7 +33,7 @@ func (m *Manager) Update(ctx context.Context, live, obj Object, manager string) 
 		return nil, fmt.Errorf("track fields of %v: %w", m.binding.Kind, err)
 	}
 	if err := m.updateByLibrary(library, live, obj, manager); err != nil {
-		obj.SetManagedFields(nil)
+		obj.SetManagedFields(live.GetManagedFields())
 	}
 	return obj, nil
 }

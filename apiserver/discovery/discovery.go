@@ -194,6 +194,8 @@ func GroupPriority(group string) int32 {
 		return 16200
 	case "flowcontrol.apiserver.k8s.io":
 		return 16100
+	case "storagemigration.k8s.io":
+		return 15800
 	}
 	return customPriority
 }

@@ -67,7 +67,7 @@ type Subresource struct {
 
 // Options of [New].
 type Options struct {
-	// Version of Kubernetes in the documents, such as "v1.36.0".
+	// Version of Kubernetes in the documents, such as "v1.37.0".
 	Version string
 	// Paths reports whether the server answers at a path outside the resource API. nil: nowhere.
 	Paths func(path string) bool

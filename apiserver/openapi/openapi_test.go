@@ -121,11 +121,11 @@ func withoutDescriptions(t *testing.T, paths map[string]any) {
 	}
 }
 
-// TestCustomResourceDocument compares with the document of kube-apiserver 1.36.3 for
+// TestCustomResourceDocument compares with the document of kube-apiserver 1.37.2 for
 // the same definition.
 func TestCustomResourceDocument(t *testing.T) {
 	t.Parallel()
-	_, got := fetch(t, New(resources(t), Options{Version: "v1.36.0"}), "/openapi/v3/apis/example.com/v1")
+	_, got := fetch(t, New(resources(t), Options{Version: "v1.37.0"}), "/openapi/v3/apis/example.com/v1")
 	want := recorded(t, "widgets-v3.json")
 	withoutDescriptions(t, got["paths"].(map[string]any))
 	schemas := got["components"].(map[string]any)["schemas"].(map[string]any)
@@ -147,7 +147,7 @@ func TestCustomResourceDocument(t *testing.T) {
 
 func TestBuiltInPaths(t *testing.T) {
 	t.Parallel()
-	_, doc := fetch(t, New(resources(t), Options{Version: "v1.36.0"}), "/openapi/v3/apis/apps/v1")
+	_, doc := fetch(t, New(resources(t), Options{Version: "v1.37.0"}), "/openapi/v3/apis/apps/v1")
 	got := doc["paths"].(map[string]any)
 	withoutDescriptions(t, got)
 	if diff := cmp.Diff(recorded(t, "deployments-v3.json"), got); diff != "" {
@@ -157,7 +157,7 @@ func TestBuiltInPaths(t *testing.T) {
 
 func TestVersion2Definitions(t *testing.T) {
 	t.Parallel()
-	_, doc := fetch(t, New(resources(t), Options{Version: "v1.36.0"}), "/openapi/v2")
+	_, doc := fetch(t, New(resources(t), Options{Version: "v1.37.0"}), "/openapi/v2")
 	definitions := doc["definitions"].(map[string]any)
 	got := map[string]any{
 		"widget":      definitions["com.example.v1.Widget"],
@@ -179,7 +179,7 @@ func TestVersion2Definitions(t *testing.T) {
 
 func TestIndexAndCaching(t *testing.T) {
 	t.Parallel()
-	d := New(resources(t), Options{Version: "v1.36.0"})
+	d := New(resources(t), Options{Version: "v1.37.0"})
 	_, index := fetch(t, d, "/openapi/v3")
 	entry := index["paths"].(map[string]any)["apis/example.com/v1"].(map[string]any)
 	url := entry["serverRelativeURL"].(string)
@@ -203,7 +203,7 @@ func TestIndexAndCaching(t *testing.T) {
 	}
 	changed := resources(t)
 	changed[0].Schema.Description = "Another widget."
-	other := New(changed, Options{Version: "v1.36.0"})
+	other := New(changed, Options{Version: "v1.37.0"})
 	if a, b := d.versions["apis/example.com/v1"].fingerprint(), other.versions["apis/example.com/v1"].fingerprint(); a == b {
 		t.Error("another schema has the same fingerprint")
 	}
@@ -218,7 +218,7 @@ func TestIndexAndCaching(t *testing.T) {
 // TestClientsReadTheDocuments parses the protobuf forms with client-go.
 func TestClientsReadTheDocuments(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(New(resources(t), Options{Version: "v1.36.0"}))
+	server := httptest.NewServer(New(resources(t), Options{Version: "v1.37.0"}))
 	t.Cleanup(server.Close)
 	client := clientdiscovery.NewDiscoveryClientForConfigOrDie(&rest.Config{Host: server.URL})
 	doc, err := client.OpenAPISchema()

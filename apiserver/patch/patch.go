@@ -20,6 +20,9 @@
 package patch
 
 import (
+	"encoding/json"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
@@ -86,6 +89,14 @@ type Options struct {
 // patch, merge patch and (with a schema) strategic merge patch are unsupported media
 // types.
 func Parse(t types.PatchType, body []byte, o Options) (Patch, error) {
+	p, err := parse(t, body, o)
+	if err != nil && !apierrors.IsUnsupportedMediaType(err) && !json.Valid(body) {
+		return nil, badRequest("invalid JSON patch")
+	}
+	return p, err
+}
+
+func parse(t types.PatchType, body []byte, o Options) (Patch, error) {
 	switch {
 	case t == types.JSONPatchType:
 		return parseJSON(body, o)

@@ -80,7 +80,7 @@ func TestRefusals(t *testing.T) {
 		code       int
 		message    string
 	}{
-		"not json":            {jsonType, `{}`, `[{`, 400, "error decoding patch: unexpected end of JSON input"},
+		"not json":            {jsonType, `{}`, `[{`, 400, "invalid JSON patch"},
 		"no list":             {jsonType, `{}`, `{}`, 400, "error decoding patch: json: cannot unmarshal object"},
 		"unknown op":          {jsonType, `{}`, `[{"op":"frob","path":"/a"}]`, 422, "Unexpected kind: frob"},
 		"no op":               {jsonType, `{}`, `[{"path":"/a"}]`, 422, "Unexpected kind: unknown"},

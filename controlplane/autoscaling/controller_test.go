@@ -385,11 +385,12 @@ func TestControllerScalesTargetsOfOtherServers(t *testing.T) {
 		Resources: []step.Resource{{Bucket: step.ElsewhereBucket("example.org", "moons"), Group: "example.org", Version: "v1", Plural: "moons", Kind: "Moon", Namespaced: true}},
 		Kinds:     map[schema.GroupVersionKind]int{{Group: "example.org", Version: "v1", Kind: "Moon"}: 0},
 	}
+	const notToZero = "\nScaledToZero False NotScaledToZero: the HPA controller did not scale the workload to zero"
 	for _, c := range []struct{ scale, want string }{
 		{"", unable + "the server could not find the requested resource (get moons.example.org web)"},
-		{fmt.Sprintf(scale, 9), "AbleToScale True SucceededRescale: the HPA controller was able to update the target scale to 5"},
-		{fmt.Sprintf(scale, 0), able + "\nScalingActive False ScalingDisabled: scaling is disabled since the replica count of the target is zero"},
-		{fmt.Sprintf(scale, 5), able + "\nScalingActive False ScalingDisabled: scaling is disabled since the replica count of the target is zero"},
+		{fmt.Sprintf(scale, 9), "AbleToScale True SucceededRescale: the HPA controller was able to update the target scale to 5" + notToZero},
+		{fmt.Sprintf(scale, 0), able + notToZero + "\nScalingActive False ScalingDisabled: scaling is disabled since the replica count of the target is zero"},
+		{fmt.Sprintf(scale, 5), able + notToZero + "\nScalingActive False ScalingDisabled: scaling is disabled since the replica count of the target is zero"},
 	} {
 		if c.scale != "" {
 			w.metrics[path] = c.scale
@@ -437,7 +438,7 @@ func TestControllerReportsMetricsThatItCannotRead(t *testing.T) {
 		"{type: Resource, resource: {name: cpu, " + target + "}}":                                                                      "FailedGetResourceMetric: the HPA was unable to compute the replica count: failed to get cpu usage: ",
 		"{type: ContainerResource, containerResource: {name: memory, container: c, " + target + "}}":                                   "FailedGetContainerResourceMetric: the HPA was unable to compute the replica count: failed to get memory usage: ",
 		"{type: Pods, pods: {metric: {name: hits}, " + target + "}}":                                                                   "FailedGetPodsMetric: the HPA was unable to compute the replica count: unable to get metric hits: ",
-		"{type: Object, object: {describedObject: {kind: Service, name: s}, metric: {name: hits}, target: {type: Value, value: '1'}}}": "FailedGetObjectMetric: the HPA was unable to compute the replica count: unable to get metric hits: Service on default s/",
+		"{type: Object, object: {describedObject: {kind: Service, name: s}, metric: {name: hits}, target: {type: Value, value: '1'}}}": "FailedGetObjectMetric: the HPA was unable to compute the replica count: unable to get metric hits on Service default/s: ",
 		"{type: External, external: {metric: {name: queue}, " + target + "}}":                                                          "FailedGetExternalMetric: the HPA was unable to compute the replica count: unable to get external metric default/queue/nil: ",
 		"{type: External, external: {metric: {name: q, selector: {matchLabels: {a: b}}}, " + target + "}}":                             "FailedGetExternalMetric: the HPA was unable to compute the replica count: unable to get external metric default/q/&LabelSelector{",
 		"{type: Moon}": `InvalidMetricSourceType: the HPA was unable to compute the replica count: unknown metric source type "Moon"`,

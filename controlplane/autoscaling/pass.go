@@ -9,10 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -158,11 +160,11 @@ func (l *look) evaluate() (step.Request, bool) {
 	out := outcome{from: t.replicas, to: t.replicas}
 	var measured []autoscalingv2.MetricStatus
 	switch b := boundsOf(&o.Spec); {
-	case t.replicas == 0:
+	case t.replicas == 0 && !l.leavesZero(b.least):
 		v.set(autoscalingv2.ScalingActive, false, "ScalingDisabled", "scaling is disabled since the replica count of the target is zero")
 	case t.replicas > b.most:
 		out.to, out.reason = b.most, "Current number of replicas above Spec.MaxReplicas"
-	case t.replicas < b.least:
+	case t.replicas < b.least && t.replicas != 0:
 		out.to, out.reason = b.least, "Current number of replicas below Spec.MinReplicas"
 	default:
 		selector, ok := l.selector(v, t)
@@ -197,6 +199,22 @@ func (l *look) evaluate() (step.Request, bool) {
 	}
 	p.stage = scaling
 	return t.scale(l.key, out.to), true
+}
+
+// leavesZero reports whether the autoscaler goes on with a target of zero replicas: only if
+// it is the one that has scaled it to zero (KEP-2021).
+func (l *look) leavesZero(least int32) bool {
+	scaled := slices.ContainsFunc(l.object.Status.Conditions, func(c autoscalingv2.HorizontalPodAutoscalerCondition) bool {
+		return c.Type == autoscalingv2.ScaledToZero && c.Status == corev1.ConditionTrue
+	})
+	return scaled && (least != 0 || l.measuresOutside())
+}
+
+// measuresOutside reports whether there is a metric that is there without Pods.
+func (l *look) measuresOutside() bool {
+	return slices.ContainsFunc(l.object.Spec.Metrics, func(m autoscalingv2.MetricSpec) bool {
+		return m.Type == autoscalingv2.ObjectMetricSourceType || m.Type == autoscalingv2.ExternalMetricSourceType
+	})
 }
 
 // normalize keeps what the metrics call for within the history and the bounds, and says so.
@@ -272,6 +290,11 @@ func (l *look) conclude() {
 	}
 	v.set(autoscalingv2.AbleToScale, true, "SucceededRescale", fmt.Sprintf("the HPA controller was able to update the target scale to %d", out.to))
 	l.controller.events.add(l.about(), note{reason: "SuccessfulRescale", message: fmt.Sprintf("New size: %d; reason: %s", out.to, out.reason)}, l.now)
+	if out.from > 0 && out.to == 0 && boundsOf(&l.object.Spec).least == 0 && l.measuresOutside() {
+		v.set(autoscalingv2.ScaledToZero, true, "ScaledToZero", "the HPA controller scaled the workload to zero")
+	} else {
+		v.set(autoscalingv2.ScaledToZero, false, "NotScaledToZero", "the HPA controller did not scale the workload to zero")
+	}
 	l.scaler.scaled(l.object.Spec.Behavior, out.from, out.to, l.now)
 	at := metav1.NewTime(l.now)
 	out.status.LastScaleTime = &at

@@ -186,7 +186,7 @@ func (c *calculation) ofObject(p *proposal, namespace string, m *autoscalingv2.O
 	is := autoscalingv2.MetricValueStatus{}
 	p.err = r.err
 	if p.err != nil {
-		p.err = fmt.Errorf("unable to get metric %s: %s on %s %s/%w", m.Metric.Name, about.Kind, namespace, about.Name, p.err)
+		p.err = fmt.Errorf("unable to get metric %s on %s %s/%s: %w", m.Metric.Name, about.Kind, namespace, about.Name, p.err)
 	}
 	wrapped := "%w"
 	switch {

@@ -138,11 +138,11 @@ func validateConditions(r request) field.ErrorList {
 		if seen.Has(c.Type) {
 			errs = append(errs, field.Duplicate(path.Child("type"), c.Type))
 		}
-		if c.Type == certificatesv1.CertificateApproved && seen.Has(certificatesv1.CertificateDenied) ||
-			c.Type == certificatesv1.CertificateDenied && seen.Has(certificatesv1.CertificateApproved) {
-			errs = append(errs, field.Invalid(all, c.Type, "Approved and Denied conditions are mutually exclusive"))
-		}
 		seen.Insert(c.Type)
+	}
+	if seen.HasAll(certificatesv1.CertificateApproved, certificatesv1.CertificateDenied) {
+		const approved, denied = `conditions[{"type": "Approved"}]`, `conditions[{"type": "Denied"}]`
+		errs = append(errs, field.Invalid(all, "{"+approved+", "+denied+"}", "must specify at most one of: `"+approved+"`, `"+denied+"`"))
 	}
 	return errs
 }

@@ -52,7 +52,7 @@ func describe() []*resource.Resource {
 		network.Resources(),
 		volume.Resources(),
 		node.Resources(),
-		[]*resource.Resource{podDisruptionBudgets(), resourceQuotas(), limitRanges()},
+		[]*resource.Resource{podDisruptionBudgets(), resourceQuotas(), limitRanges(), storageVersionMigrations()},
 		flow.Resources(),
 		device.Resources(),
 		rbacKinds(),

@@ -161,7 +161,7 @@ func TestRoleValidation(t *testing.T) {
 	t.Parallel()
 	role := builtin("rbac.authorization.k8s.io/v1", "Role", "rules: [{verbs: [get], apiGroups: [''], resources: [pods]}]")
 	role.Create(t, []kindtest.Case{
-		{"no verbs", "rules.0.verbs: []", "rules[0].verbs: Required value: verbs must contain at least one value"},
+		{"no verbs", "rules.0.verbs: []", "rules[0].verbs: Required value"},
 		{"no groups", "rules.0.apiGroups: []", "rules[0].apiGroups: Required value: resource rules must supply at least one api group"},
 		{"no resources", "rules.0.resources: []", "rules[0].resources: Required value: resource rules must supply at least one resource"},
 		{"paths in a namespace", "rules: [{verbs: [get], nonResourceURLs: [/healthz]}]", `rules[0].nonResourceURLs: Invalid value: ["/healthz"]: namespaced rules cannot apply to non-resource URLs`},
@@ -180,7 +180,7 @@ func TestRoleValidation(t *testing.T) {
 		{"subject of an unknown kind", "subjects.0.kind: Moon", `subjects[0].kind: Unsupported value: "Moon": supported values: "ServiceAccount", "User", "Group"`},
 		{"user of another group", "subjects.0: {kind: User, name: u, apiGroup: example.com}", `subjects[0].apiGroup: Unsupported value: "example.com": supported values: "rbac.authorization.k8s.io"`},
 	})
-	binding.Update(t, []kindtest.Case{{"role", "roleRef.name: other", `roleRef: Invalid value: {"APIGroup":"rbac.authorization.k8s.io","Kind":"ClusterRole","Name":"other"}: cannot change roleRef`}, {"subjects", "subjects: []", ""}})
+	binding.Update(t, []kindtest.Case{{"role", "roleRef.name: other", `roleRef: Invalid value: {"APIGroup":"rbac.authorization.k8s.io","Kind":"ClusterRole","Name":"other"}: field is immutable`}, {"subjects", "subjects: []", ""}})
 	binding.Defaults(t, []kindtest.Case{{"groups", "roleRef.apiGroup: ''\nsubjects: [{kind: User, name: u}]", "roleRef.apiGroup: rbac.authorization.k8s.io\nsubjects.0.apiGroup: rbac.authorization.k8s.io"}})
 	binding.Row(t, []kindtest.Case{{"account", "", "a | ClusterRole/r | <unknown> |  |  | default/s"}})
 }

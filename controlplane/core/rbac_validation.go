@@ -37,7 +37,7 @@ func validateRules(rules []rbacv1.PolicyRule, namespaced bool, at *field.Path) f
 	for i, r := range rules {
 		p := at.Index(i)
 		if len(r.Verbs) == 0 {
-			errs = append(errs, field.Required(p.Child("verbs"), "verbs must contain at least one value"))
+			errs = append(errs, field.Required(p.Child("verbs"), ""))
 		}
 		if len(r.NonResourceURLs) > 0 {
 			if namespaced {
@@ -105,5 +105,5 @@ func sameRole(ref, old rbacv1.RoleRef) field.ErrorList {
 		return nil
 	}
 	shown := struct{ APIGroup, Kind, Name string }(ref) // as refusals show it
-	return field.ErrorList{field.Invalid(field.NewPath("roleRef"), shown, "cannot change roleRef")}
+	return field.ErrorList{field.Invalid(field.NewPath("roleRef"), shown, "field is immutable")}
 }

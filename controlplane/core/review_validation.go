@@ -50,10 +50,10 @@ func validSubjectSpec(s *authorizationv1.SubjectAccessReviewSpec) field.ErrorLis
 func oneKind(r *authorizationv1.ResourceAttributes, n *authorizationv1.NonResourceAttributes) field.ErrorList {
 	path := field.NewPath("spec")
 	if r != nil && n != nil {
-		return field.ErrorList{field.Invalid(path.Child("nonResourceAttributes"), shown(n), "cannot be specified in combination with resourceAttributes")}
+		return field.ErrorList{field.Invalid(path, shown(n), "exactly one of nonResourceAttributes or resourceAttributes must be specified")}
 	}
 	if r == nil && n == nil {
-		return field.ErrorList{field.Invalid(path.Child("resourceAttributes"), n, "exactly one of nonResourceAttributes or resourceAttributes must be specified")}
+		return field.ErrorList{field.Invalid(path, n, "exactly one of nonResourceAttributes or resourceAttributes must be specified")}
 	}
 	return nil
 }

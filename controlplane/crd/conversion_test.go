@@ -308,7 +308,14 @@ func TestConversionFaultsAreAnswered(t *testing.T) {
 			"get": api.refused("GET", gadgets2+"/a", ""), "list": api.refused("GET", gadgets2, ""), "table": api.acceptRefused(gadgets2, "application/json;as=Table;v=v1;g=meta.k8s.io"),
 			"selected list": api.refused("GET", gadgets2+"?labelSelector=x", ""), "update": api.refused("PATCH", gadgets2+"/a", "{spec: {width: 8}}"), "watch": api.watchError(gadgets2 + "?watch=true"),
 		} {
-			if !strings.HasPrefix(answer, "500 : conversion webhook for "+kind+" ") || !strings.Contains(answer, want) {
+			begin := "500 : "
+			switch what {
+			case "get":
+				begin = "500 InternalError: Internal error occurred: StorageError: corrupt object, Code: 7, Key: /example.com/gadgets/default/a, ResourceVersion: 0, AdditionalErrorMsg: object not decodable revision=2: "
+			case "update":
+				begin += "object not decodable revision=2: "
+			}
+			if !strings.HasPrefix(answer, begin+"conversion webhook for "+kind+" ") || !strings.Contains(answer, want) {
 				t.Errorf("%s is answered with %q, want %q", what, answer, want)
 			}
 		}

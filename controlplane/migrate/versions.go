@@ -68,5 +68,6 @@ func betas() []schema.GroupVersionKind {
 		{Group: "resource.k8s.io", Version: "v1beta2", Kind: "ResourceClaimTemplate"},
 		{Group: "resource.k8s.io", Version: "v1beta2", Kind: "ResourceSlice"},
 		{Group: "storage.k8s.io", Version: "v1beta1", Kind: "VolumeAttributesClass"},
+		{Group: "storagemigration.k8s.io", Version: "v1beta1", Kind: "StorageVersionMigration"},
 	}
 }

@@ -16,6 +16,8 @@ import (
 	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	storagev1 "k8s.io/api/storage/v1"
 	storagev1beta1 "k8s.io/api/storage/v1beta1"
+	storagemigrationv1 "k8s.io/api/storagemigration/v1"
+	storagemigrationv1beta1 "k8s.io/api/storagemigration/v1beta1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -25,6 +27,7 @@ func TestBetasHaveTheFieldsOfTheirV1(t *testing.T) {
 	for _, add := range []func(*runtime.Scheme) error{
 		admissionv1.AddToScheme, admissionv1beta1.AddToScheme, networkingv1.AddToScheme, networkingv1beta1.AddToScheme,
 		resourcev1.AddToScheme, resourcev1beta2.AddToScheme, storagev1.AddToScheme, storagev1beta1.AddToScheme,
+		storagemigrationv1.AddToScheme, storagemigrationv1beta1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)

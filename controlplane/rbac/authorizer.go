@@ -60,7 +60,7 @@ func (z *Authorizer) Authorize(ctx context.Context, a *auth.Attributes) (auth.De
 	case allowed != nil:
 		return auth.Allow, allowed.reason(a.User), nil
 	case len(failed) > 0:
-		return auth.NoOpinion, fmt.Sprintf("RBAC: %v", utilerrors.NewAggregate(failed)), nil
+		return auth.NoOpinion, fmt.Sprintf("rbac: RBAC: %v", utilerrors.NewAggregate(failed)), nil
 	}
 	return auth.NoOpinion, "", nil
 }

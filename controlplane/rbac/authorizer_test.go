@@ -107,7 +107,7 @@ func TestAuthorizerFollowsEveryWrite(t *testing.T) {
 	}
 	equal("nothing", "false ")
 	w.put(roleBindings, "ns/b", bindingOf("Role", "r", userSubject("ann")))
-	equal("no role", `false RBAC: role.rbac.authorization.k8s.io "r" not found`)
+	equal("no role", `false rbac: RBAC: role.rbac.authorization.k8s.io "r" not found`)
 	w.put(roles, "ns/r", rulesOf(rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods"}}))
 	equal("bound", allowed)
 	w.put("pods", "ns/p", &object{})
@@ -124,7 +124,7 @@ func TestAuthorizerFollowsEveryWrite(t *testing.T) {
 	w.remove(roleBindings, "ns/b")
 	equal("unbound", "false ")
 	w.put(roleBindings, "ns/b", bindingOf("Thing", "c", userSubject("ann")))
-	equal("unknown kind", `false RBAC: unsupported role reference kind: "Thing"`)
+	equal("unknown kind", `false rbac: RBAC: unsupported role reference kind: "Thing"`)
 }
 
 func TestAuthorizerNamesTheFirstSubjectThatApplies(t *testing.T) {

@@ -59,7 +59,7 @@ func TestBootstrapObjectsAreAsTheServerStoresThem(t *testing.T) {
 			t.Errorf("%s has no %+v", write.Key, meta)
 		}
 	}
-	if diff := cmp.Diff(map[string]int{clusterRoles: 69, clusterRoleBindings: 50, roles: 7, roleBindings: 7}, counts); diff != "" {
+	if diff := cmp.Diff(map[string]int{clusterRoles: 73, clusterRoleBindings: 54, roles: 7, roleBindings: 7}, counts); diff != "" {
 		t.Error(diff)
 	}
 }

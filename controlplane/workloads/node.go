@@ -53,7 +53,7 @@ func (t *visit) lookNode(key storage.Key) {
 				{Type: corev1.NodeInternalIP, Address: nodeAddress}, {Type: corev1.NodeHostName, Address: NodeName},
 			},
 			NodeInfo: corev1.NodeSystemInfo{
-				OperatingSystem: "linux", Architecture: "amd64", KubeletVersion: "v1.36.3+steer", OSImage: "simulated by Steer",
+				OperatingSystem: "linux", Architecture: "amd64", KubeletVersion: "v1.37.2+steer", OSImage: "simulated by Steer",
 				KernelVersion: "none", ContainerRuntimeVersion: "none://0",
 			},
 		},

@@ -40,7 +40,7 @@ func Assets(binDir, version, program string) (string, error) {
 	case selector.MatchString(version):
 		version = selector.FindStringSubmatch(version)[1] + ".0"
 	default:
-		return "", project.Usagef("%q is no version of Kubernetes: give one such as 1.36 or 1.36.0", version)
+		return "", project.Usagef("%q is no version of Kubernetes: give one such as 1.37 or 1.37.0", version)
 	}
 	binDir, err := filepath.Abs(binDir)
 	if err != nil {

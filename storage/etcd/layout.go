@@ -40,7 +40,7 @@ type paths struct {
 	bucket map[string]string // by path
 }
 
-// builtIn are the kinds of Kubernetes 1.36: kube-apiserver leaves out the groups of all but
+// builtIn are the kinds of Kubernetes 1.37: kube-apiserver leaves out the groups of all but
 // two, and some resources have the names of the first versions.
 var builtIn = sync.OnceValue(func() paths {
 	p := paths{path: map[string]string{

@@ -159,7 +159,7 @@ func (p *patcher) parseApplied(options *metav1.PatchOptions) error {
 	}
 	raw, err := yaml.YAMLToJSON(p.body)
 	if err != nil {
-		return apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: error converting YAML to JSON: %v", err))
+		return apierrors.NewBadRequest(fmt.Sprintf("error encoding patch: %v", err))
 	}
 	p.applied = &unstructured.Unstructured{Object: map[string]any{}}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &p.applied.Object); err != nil {
@@ -219,7 +219,7 @@ func (p *patcher) apply(ctx context.Context, old resource.Object) (resource.Obje
 	}
 	if len(p.findings) > 0 {
 		if p.directive == metav1.FieldValidationStrict {
-			return nil, apierrors.NewBadRequest(fmt.Sprintf("error strict decoding YAML: %v", p.findings[0]))
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("error strict decoding patch: %v", p.findings[0]))
 		}
 		body.Warn(p.wr.Request, p.findings)
 	}

@@ -34,10 +34,11 @@ func (h *Handler) answerRecord(ctx context.Context, w *exchange.Writer, req *Req
 		}
 		return negotiate.Refused(fmt.Sprintf("you requested PartialObjectMetadataList, but the requested object is not a list (%s)", in.Kind))
 	}
-	rec, err := h.registry.Converted(ctx, in, v, rec)
+	converted, err := h.registry.Converted(ctx, in, v, rec)
 	if err != nil {
-		return err
+		return in.Corrupt(ctx, rec, err)
 	}
+	rec = converted
 	switch choice.Shape {
 	case negotiate.Table:
 		tables, err := newTables(req, v)

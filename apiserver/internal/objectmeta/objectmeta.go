@@ -9,6 +9,7 @@ package objectmeta
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -180,4 +181,20 @@ func Keep(obj, old resource.Object) {
 	if grace := old.GetDeletionGracePeriodSeconds(); grace != nil && obj.GetDeletionGracePeriodSeconds() == nil {
 		obj.SetDeletionGracePeriodSeconds(grace)
 	}
+}
+
+// Distinct returns the errors without those that say again what one before them says:
+// several layers of kube-apiserver validate the same object, and for built-in kinds it lists
+// each error once.
+func Distinct(errs field.ErrorList) field.ErrorList {
+	if len(errs) < 2 {
+		return errs
+	}
+	seen := make(map[string]bool, len(errs))
+	return slices.DeleteFunc(errs, func(err *field.Error) bool {
+		text := err.Error()
+		again := seen[text]
+		seen[text] = true
+		return again
+	})
 }

@@ -5,6 +5,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -87,6 +88,30 @@ func (in *Served) convertRecords(ctx context.Context, v *resource.Version, recs 
 		}
 	}
 	return values, nil
+}
+
+// undecodable is the error of a write of a stored object that cannot be converted: err, with
+// the revision of the object. An answer of the API, and that of a request that has ended,
+// remain what they are.
+func undecodable(ctx context.Context, rec *storage.Record, err error) error {
+	if status := apierrors.APIStatus(nil); err == nil || ctx.Err() != nil || errors.As(err, &status) {
+		return err
+	}
+	return fmt.Errorf("object not decodable revision=%d: %w", rec.Modified, err)
+}
+
+// Corrupt is the answer to a request that reads or deletes a stored object which cannot be
+// converted, for err.
+func (in *Served) Corrupt(ctx context.Context, rec *storage.Record, err error) error {
+	found := undecodable(ctx, rec, err)
+	if found == err { //nolint:errorlint // it was left as it is
+		return err
+	}
+	key := "/" + in.Plural + "/" + rec.Key.Name
+	if group := in.StoredKind().Group; group != "" {
+		key = "/" + group + key
+	}
+	return apierrors.NewInternalError(fmt.Errorf("StorageError: corrupt object, Code: 7, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: %w", key, found))
 }
 
 // convertedRecord returns a record with the JSON of its object in another version.

@@ -51,7 +51,7 @@ func (d *deletion) attempt(ctx context.Context, current *storage.Record) (rec *s
 	wr, in := d.wr, d.wr.Served
 	obj, err := wr.g.Object(ctx, in, wr.Version, current)
 	if err != nil {
-		return nil, false, err
+		return nil, false, in.Corrupt(ctx, current, err)
 	}
 	if err := wr.CheckDeletion(obj, d.options); err != nil {
 		return nil, false, err

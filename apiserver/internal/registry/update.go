@@ -124,6 +124,9 @@ func (wr *Write) CompleteUpdate(ctx context.Context, obj, old resource.Object) e
 	wr.Strategy.Prepare(ctx, obj, old)
 	objectmeta.Keep(obj, old)
 	errs := append(objectmeta.ValidateChanged(in.Resource, wr.MetadataErrors, obj, old, wr.Ownership != nil), wr.Strategy.Validate(ctx, obj, old)...)
+	if wr.Version.Typed() {
+		errs = objectmeta.Distinct(errs) // of custom resources, kube-apiserver lists some twice
+	}
 	if len(errs) > 0 {
 		return apierrors.NewInvalid(in.GroupKind(obj), obj.GetName(), errs)
 	}

@@ -287,9 +287,9 @@ func TestMetadataErrorsAreListedAsOftenAsInKubernetes(t *testing.T) {
 		created     string // errors of a creation with an invalid name and data
 		uid, prefix int    // how often an update lists that the uid changed, and that generateName is invalid
 	}{
-		{resource.MetadataErrors{}, "metadata.name, data[invalid]", 2, 1},
+		{resource.MetadataErrors{}, "metadata.name, data[invalid]", 1, 1},
 		{resource.MetadataErrors{Once: true}, "data[invalid]", 1, 1},
-		{resource.MetadataErrors{RepeatCreation: true}, "metadata.name, data[invalid]", 2, 2},
+		{resource.MetadataErrors{RepeatCreation: true}, "metadata.name, data[invalid]", 1, 2},
 	} {
 		f := newFixture(t, resource.DeletionRules{})
 		f.in.Versions[0].Strategy, f.in.Versions[0].MetadataErrors = decorated{rules{}}, c.listed

@@ -11,7 +11,7 @@
 // [Markers] of their own.
 package gotypes
 
-//go:generate go run ./extract k8s.io/api/admission/v1 k8s.io/api/admissionregistration/v1 k8s.io/api/apps/v1 k8s.io/api/authentication/v1 k8s.io/api/authorization/v1 k8s.io/api/autoscaling/v1 k8s.io/api/autoscaling/v2 k8s.io/api/batch/v1 k8s.io/api/certificates/v1 k8s.io/api/coordination/v1 k8s.io/api/core/v1 k8s.io/api/discovery/v1 k8s.io/api/events/v1 k8s.io/api/flowcontrol/v1 k8s.io/api/networking/v1 k8s.io/api/node/v1 k8s.io/api/policy/v1 k8s.io/api/rbac/v1 k8s.io/api/resource/v1 k8s.io/api/scheduling/v1 k8s.io/api/storage/v1 k8s.io/apimachinery/pkg/apis/meta/v1 k8s.io/apimachinery/pkg/runtime k8s.io/apimachinery/pkg/util/intstr k8s.io/apimachinery/pkg/api/resource k8s.io/kube-aggregator/pkg/apis/apiregistration/v1
+//go:generate go run ./extract k8s.io/api/admission/v1 k8s.io/api/admissionregistration/v1 k8s.io/api/apps/v1 k8s.io/api/authentication/v1 k8s.io/api/authorization/v1 k8s.io/api/autoscaling/v1 k8s.io/api/autoscaling/v2 k8s.io/api/batch/v1 k8s.io/api/certificates/v1 k8s.io/api/coordination/v1 k8s.io/api/core/v1 k8s.io/api/discovery/v1 k8s.io/api/events/v1 k8s.io/api/flowcontrol/v1 k8s.io/api/networking/v1 k8s.io/api/node/v1 k8s.io/api/policy/v1 k8s.io/api/rbac/v1 k8s.io/api/resource/v1 k8s.io/api/scheduling/v1 k8s.io/api/storage/v1 k8s.io/api/storagemigration/v1 k8s.io/apimachinery/pkg/apis/meta/v1 k8s.io/apimachinery/pkg/runtime k8s.io/apimachinery/pkg/util/intstr k8s.io/apimachinery/pkg/api/resource k8s.io/kube-aggregator/pkg/apis/apiregistration/v1
 
 import (
 	"reflect"
@@ -64,14 +64,14 @@ func (b *builder) schema(t reflect.Type) *spec.Schema {
 		return b.reference(t)
 	case reflect.Map:
 		out := typed("object", "")
-		out.AdditionalProperties = &spec.SchemaOrBool{Allows: true, Schema: b.element(t.Elem())}
+		out.AdditionalProperties = &spec.SchemaOrBool{Allows: true, Schema: b.schema(t.Elem())}
 		return out
 	case reflect.Slice, reflect.Array:
 		if t.Elem().Kind() == reflect.Uint8 {
 			return typed("string", "byte")
 		}
 		out := typed("array", "")
-		out.Items = &spec.SchemaOrArray{Schema: b.element(t.Elem())}
+		out.Items = &spec.SchemaOrArray{Schema: b.schema(t.Elem())}
 		return out
 	case reflect.Interface:
 		return typed("object", "")
@@ -82,19 +82,6 @@ func (b *builder) schema(t reflect.Type) *spec.Schema {
 		}
 		return out
 	}
-}
-
-// element returns the schema of elements of a list or map: scalars and objects are
-// never null there, so that they have a default.
-func (b *builder) element(t reflect.Type) *spec.Schema {
-	out := b.schema(t)
-	if t.Kind() != reflect.Pointer {
-		out.Default = zero(t)
-		if ref := out.Ref; ref.String() != "" && out.Default != nil {
-			*out = spec.Schema{SchemaProps: spec.SchemaProps{Default: out.Default, AllOf: []spec.Schema{*spec.RefSchema(ref.String())}}}
-		}
-	}
-	return out
 }
 
 // scalar returns the schema of scalar kinds.

@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestDefinitionsOfTheAppsGroup compares with the definitions of kube-apiserver 1.36.3
+// TestDefinitionsOfTheAppsGroup compares with the definitions of kube-apiserver 1.37.2
 // for apps/v1, in testdata without descriptions and unions, which are not generated.
 func TestDefinitionsOfTheAppsGroup(t *testing.T) {
 	t.Parallel()
@@ -93,8 +93,8 @@ func TestTypesOfOtherPackages(t *testing.T) {
 		`"any":{"type":"object"},"bytes":{"type":"string","format":"byte"},` +
 		`"name":{"description":"Its name.","type":"string","default":""},` +
 		`"next":{"allOf":[{"$ref":"#/components/schemas/` + name + `"}]},` +
-		`"numbers":{"type":"object","additionalProperties":{"type":"array","items":{"type":"integer","format":"int32","default":0}}},` +
-		`"phases":{"type":"array","items":{"type":"string","default":""},"x-kubernetes-list-type":"set"}}}}`
+		`"numbers":{"type":"object","additionalProperties":{"type":"array","items":{"type":"integer","format":"int32"}}},` +
+		`"phases":{"type":"array","items":{"type":"string"},"x-kubernetes-list-type":"set"}}}}`
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Errorf("definitions (-want +got):\n%s", diff)
 	}

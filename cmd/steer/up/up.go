@@ -161,7 +161,7 @@ func up(ctx context.Context, o upOptions, out, logs io.Writer) (err error) {
 	if err := plane.WriteKubeconfig(kubeconfig); err != nil {
 		return explain(err, o.listen, home)
 	}
-	fmt.Fprintf(out, `steer is up at %s (Kubernetes API 1.36), %s
+	fmt.Fprintf(out, `steer is up at %s (Kubernetes API 1.37), %s
 
   export KUBECONFIG=%s
   kubectl get namespaces

@@ -42,9 +42,11 @@ type kindOfWrite struct {
 const mostKnown = 16384
 
 // NewIndex returns an index of webhooks, whose order it keeps. They are never called for
-// what configures webhooks and policies.
+// what configures webhooks and policies, nor for reviews of users and of what they may do.
 func NewIndex[T any](d *Deps, items []T, constraints func(T) *Constraints) *Index[T] {
-	return newIndex(d, items, constraints, func(k kindOfWrite) bool { return exempt(kindOf(k.resource, k.version, k.subresource)) })
+	return newIndex(d, items, constraints, func(k kindOfWrite) bool {
+		return isReview(k.resource.GroupResource()) || exempt(kindOf(k.resource, k.version, k.subresource))
+	})
 }
 
 // NewPolicyIndex returns an index of policies, whose order it keeps. As in kube-apiserver

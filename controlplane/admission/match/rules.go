@@ -89,6 +89,13 @@ func exemptFromPolicies(r schema.GroupResource) bool {
 		case "validatingadmissionpolicies", "validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings":
 			return true
 		}
+	}
+	return isReview(r)
+}
+
+// isReview reports whether a resource says who a user is or what it may do.
+func isReview(r schema.GroupResource) bool {
+	switch r.Group {
 	case authenticationv1.GroupName:
 		return r.Resource == "tokenreviews" || r.Resource == "selfsubjectreviews"
 	case authorizationv1.GroupName:

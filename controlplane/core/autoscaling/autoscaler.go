@@ -30,7 +30,7 @@ func Resources() []*resource.Resource {
 	preferred := kind.Of[autoscalingv2.HorizontalPodAutoscaler, scaler]{
 		Group: group, Version: "v2", Plural: plural, Short: []string{"hpa"}, Categories: []string{"all"},
 		Family: family, Others: []string{"v1"}, Convert: convertScaler,
-		Status: true, Unconditional: true,
+		Status: true, Generations: true, Unconditional: true,
 		Defaults: defaultAutoscaler,
 		Validate: validateAutoscaler, ValidateStatus: validateAutoscalerStatus,
 		Columns: columns(),
@@ -39,7 +39,7 @@ func Resources() []*resource.Resource {
 	old := kind.Of[autoscalingv1.HorizontalPodAutoscaler, oldScaler]{
 		Group: group, Version: "v1", Plural: plural,
 		Family: family, Others: []string{"v2"}, Convert: convertScaler,
-		Status:   true,
+		Status: true, Generations: true,
 		Defaults: normalOldScaler,
 		// Some annotations are parts of the status, the others of the spec.
 		Prepare: func(_ context.Context, a, before oldScaler) {

@@ -34,8 +34,8 @@ spec:
 func TestAutoscalerValidation(t *testing.T) {
 	t.Parallel()
 	autoscalers().Create(t, []kindtest.Case{
-		{"minReplicas below one", "spec.minReplicas: -1", "spec.minReplicas: Invalid value: -1: must be greater than or equal to 1"},
-		{"maxReplicas unset", "spec.maxReplicas: null", "spec.maxReplicas: Required value: must be set and greater than 0\nspec.maxReplicas: Invalid value: 0: must be greater than or equal to `minReplicas`"},
+		{"minReplicas below one", "spec.minReplicas: -1", "spec.minReplicas: Invalid value: -1: must be greater than or equal to 0"},
+		{"maxReplicas unset", "spec.maxReplicas: null", "spec.maxReplicas: Required value\nspec.maxReplicas: Invalid value: 0: must be greater than or equal to `minReplicas`"},
 		{"maxReplicas below minReplicas", "spec.minReplicas: 4", "spec.maxReplicas: Invalid value: 3: must be greater than or equal to `minReplicas`"},
 		{"target without a kind", "spec.scaleTargetRef.kind: null", "spec.scaleTargetRef.kind: Required value"},
 		{"target without a group", "spec.scaleTargetRef.apiVersion: v1", `spec.scaleTargetRef.apiVersion: Invalid value: "v1": apiVersion must specify API group`},
@@ -65,7 +65,8 @@ spec.metrics[1].containerResource.name: Invalid value: "moons": must be a standa
 		{"target of an unknown type", "spec.metrics.0.resource.target.type: Moon", `spec.metrics[0].resource.target.type: Invalid value: "Moon": must be either Utilization, Value, or AverageValue`},
 		{"utilization below one", "spec.metrics.0.resource.target.averageUtilization: 0", "spec.metrics[0].resource.target.averageUtilization: Invalid value: 0: must be greater than 0"},
 		{"value that is not positive", "spec.metrics.4.external.target.value: -1", `spec.metrics[4].external.target.value: Invalid value: "-1": must be positive`},
-		{"scaling to zero without an outside metric", "spec.minReplicas: 0", "spec.minReplicas: Invalid value: 0: must be greater than or equal to 1"},
+		{"scaling to zero by an outside metric", "spec.minReplicas: 0", ""},
+		{"scaling to zero without an outside metric", "spec.minReplicas: 0\nspec.metrics: null", "spec.metrics: Forbidden: must specify at least one Object or External metric to support scaling to zero replicas"},
 		{"window below zero", "spec.behavior.scaleUp.stabilizationWindowSeconds: -1", "spec.behavior.scaleUp.stabilizationWindowSeconds: Invalid value: -1: must be greater than or equal to zero"},
 		{"window above an hour", "spec.behavior.scaleUp.stabilizationWindowSeconds: 3601", "spec.behavior.scaleUp.stabilizationWindowSeconds: Invalid value: 3601: must be less than or equal to 3600"},
 		{"policy selection that is unknown", "spec.behavior.scaleDown.selectPolicy: Moon", `spec.behavior.scaleDown.selectPolicy: Unsupported value: "Moon": supported values: "Disabled", "Max", "Min"`},
@@ -84,7 +85,7 @@ func TestAutoscalerUpdateValidation(t *testing.T) {
 	autoscalers().With(t, "spec.scaleTargetRef.apiVersion: v1").Update(t, []kindtest.Case{
 		{"another target", "spec.scaleTargetRef.name: other", ""},
 		{"another kind without a group", "spec.scaleTargetRef.kind: StatefulSet", `spec.scaleTargetRef.apiVersion: Invalid value: "v1": apiVersion must specify API group`},
-		{"maxReplicas unset", "spec.maxReplicas: 0", "spec.maxReplicas: Required value: must be set and greater than 0\nspec.maxReplicas: Invalid value: 0: must be greater than or equal to `minReplicas`"},
+		{"maxReplicas unset", "spec.maxReplicas: 0", "spec.maxReplicas: Required value\nspec.maxReplicas: Invalid value: 0: must be greater than or equal to `minReplicas`"},
 	})
 }
 

@@ -5,13 +5,13 @@ package device
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
 
-	"github.com/google/uuid"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/validate"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -72,7 +72,9 @@ func validateClaimStatus(c, old claim) field.ErrorList {
 	switch {
 	case s.Allocation == nil:
 	case old.Status.Allocation != nil:
-		f.Unchanged("allocation", s.Allocation, old.Status.Allocation)
+		if !equality.Semantic.DeepEqual(s.Allocation, old.Status.Allocation) {
+			f.Invalid("allocation", nil, "field cannot be modified once set")
+		}
 	default:
 		at := f.Child("allocation")
 		known.checkAllocation(&at, s.Allocation)
@@ -98,12 +100,17 @@ func (r requests) checkAllocation(f *valid.Field, a *resourcev1.AllocationResult
 func (r requests) checkResult(f *valid.Field, a *resourcev1.DeviceRequestAllocationResult) {
 	request := f.Child("request")
 	r.checkName(&request, &a.Request)
-	checkDriver(f, "driver", a.Driver)
-	checkPoolName(f, "pool", a.Pool)
+	checkDeclaredDriver(f, "driver", a.Driver)
+	if f.NonEmpty("pool", a.Pool) {
+		declared(f, "pool", &a.Pool, validate.ResourcePoolName[string])
+	}
 	f.DNSLabel("device", a.Device)
 	checkBinding(f, a.BindingConditions, a.BindingFailureConditions)
-	if a.ShareID != nil {
-		checkUID(f, "shareID", string(*a.ShareID))
+	declared(f, "shareID", a.ShareID, validate.UUID[types.UID])
+	tolerations := f.Child("tolerations")
+	for i := range a.Tolerations {
+		at := tolerations.Index(i)
+		checkToleration(&at, &a.Tolerations[i])
 	}
 }
 
@@ -111,9 +118,7 @@ func checkDeviceStatus(f *valid.Field, d *resourcev1.AllocatedDeviceStatus, has 
 	checkDriver(f, "driver", d.Driver)
 	checkPoolName(f, "pool", d.Pool)
 	f.DNSLabel("device", d.Device)
-	if d.ShareID != nil {
-		checkUID(f, "shareID", *d.ShareID)
-	}
+	declared(f, "shareID", d.ShareID, validate.UUID[string])
 	if name := idOfStatus(d); !has.Has(name) {
 		f.Invalid(valid.Self, name, "must be an allocated device in the claim")
 	}
@@ -148,15 +153,6 @@ func checkPoolName(f *valid.Field, name, pool string) {
 	}
 	for part := range strings.SplitSeq(pool, "/") {
 		f.Subdomain(name, part)
-	}
-}
-
-func checkUID(f *valid.Field, name, uid string) {
-	const normal = len("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx")
-	if err := uuid.Validate(uid); err != nil {
-		f.Invalid(name, uid, fmt.Sprintf("error validating uid: %v", err))
-	} else if len(uid) != normal || uid != strings.ToLower(uid) {
-		f.Invalid(name, uid, "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with lowercase hexadecimal characters")
 	}
 }
 

@@ -4,12 +4,17 @@
 package device
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/operation"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/api/validate"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -19,7 +24,6 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 	dracel "k8s.io/dynamic-resource-allocation/cel"
 
-	"github.com/steer-dev/steer/controlplane/core/kind"
 	"github.com/steer-dev/steer/controlplane/core/valid"
 )
 
@@ -91,13 +95,39 @@ func checkUnique[T any, K comparable](in *valid.Field, name string, list []T, ke
 		k := key(&list[i])
 		if seen.Has(k) {
 			at := f.Index(i)
-			at.Duplicate(valid.Self, k)
+			at.Duplicate(valid.Self, repeated(&list[i], k))
 		}
 		seen.Insert(k)
 	}
 }
 
+// repeated is what an error shows of an element that is there twice: the whole of it, or
+// its key where the rule is not declared.
+func repeated[T any, K comparable](v *T, key K) any {
+	switch any(v).(type) {
+	case *resource.Quantity, *resourcev1.Device:
+		return key
+	}
+	return *v
+}
+
 func itself(s *string) string { return *s }
+
+// declared applies a rule that Kubernetes declares with a marker at the field of a type.
+func declared[T any](f *valid.Field, name string, value *T, rule func(context.Context, operation.Operation, *field.Path, *T, *T) field.ErrorList) {
+	f.Add(rule(context.Background(), operation.Operation{}, f.PathOf(name), value, nil)...)
+}
+
+// checkDeclaredDriver checks the name of a driver where its rules are declared.
+func checkDeclaredDriver(f *valid.Field, name, driver string) {
+	if !f.NonEmpty(name, driver) {
+		return
+	}
+	if utf8.RuneCountInString(driver) > longestDriver {
+		f.Add(field.TooLongCharacters(f.PathOf(name), "", longestDriver))
+	}
+	declared(f, name, &driver, validate.LongNameCaseless[string])
+}
 
 func checkTemplate(f *valid.Field, t *resourcev1.ResourceClaimTemplateSpec) {
 	metadata := f.Child("metadata")
@@ -245,19 +275,11 @@ func (r requests) checkConstraint(f *valid.Field, c *resourcev1.DeviceConstraint
 	checkSet(f, "requests", c.Requests, mostRequests, itself, r.checkName)
 	switch {
 	case c.MatchAttribute != nil:
-		checkAttribute(f, "matchAttribute", string(*c.MatchAttribute))
+		declared(f, "matchAttribute", c.MatchAttribute, validate.ResourceFullyQualifiedName[resourcev1.FullyQualifiedName])
 	case c.DistinctAttribute != nil:
-		checkAttribute(f, "distinctAttribute", string(*c.DistinctAttribute))
+		declared(f, "distinctAttribute", c.DistinctAttribute, validate.ResourceFullyQualifiedName[resourcev1.FullyQualifiedName])
 	default:
 		f.Required(valid.Self, `exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set`)
-	}
-}
-
-// checkAttribute checks the name of an attribute that has to have a domain.
-func checkAttribute(f *valid.Field, field, name string) {
-	checkQualified(f, field, name)
-	if !strings.Contains(name, "/") {
-		f.Invalid(field, name, "a fully qualified name must be a domain and a name separated by a slash")
 	}
 }
 
@@ -303,7 +325,7 @@ func checkConfig(f *valid.Field, c *resourcev1.DeviceConfiguration) {
 		return
 	}
 	at := f.Child("opaque")
-	checkDriver(&at, "driver", c.Opaque.Driver)
+	checkDeclaredDriver(&at, "driver", c.Opaque.Driver)
 	checkParameters(&at, "parameters", c.Opaque.Parameters, longestConfig)
 }
 
@@ -350,8 +372,6 @@ func validateClass(c, old class) field.ErrorList {
 	checkList(&f, "config", c.Spec.Config, mostConfigs, func(at *valid.Field, v *resourcev1.DeviceClassConfiguration) {
 		checkConfig(at, &v.DeviceConfiguration)
 	})
-	if name := kind.Value(c.Spec.ExtendedResourceName); c.Spec.ExtendedResourceName != nil && !valid.IsExtendedResource(name) {
-		f.Invalid("extendedResourceName", name, "must be a valid extended resource name")
-	}
+	declared(&f, "extendedResourceName", c.Spec.ExtendedResourceName, validate.ExtendedResourceName[string])
 	return errs
 }

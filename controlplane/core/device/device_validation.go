@@ -16,11 +16,14 @@ import (
 
 // checkValue checks that an attribute has one value.
 func checkValue(f *valid.Field, a *resourcev1.DeviceAttribute) {
-	const one, longest = "exactly one value must be specified", resourcev1.DeviceAttributeMaxValueLength
-	values := 0
-	for _, set := range []bool{a.BoolValue != nil, a.IntValue != nil, a.StringValue != nil, a.VersionValue != nil} {
-		if set {
-			values++
+	const all, longest = "`int`, `bool`, `string`, `version`, `ints`, `bools`, `strings`, `versions`", resourcev1.DeviceAttributeMaxValueLength
+	var set []string
+	for _, value := range []struct {
+		name  string
+		isSet bool
+	}{{"int", a.IntValue != nil}, {"bool", a.BoolValue != nil}, {"string", a.StringValue != nil}, {"version", a.VersionValue != nil}} {
+		if value.isSet {
+			set = append(set, value.name)
 		}
 	}
 	if v := a.StringValue; v != nil && len(*v) > longest {
@@ -34,12 +37,12 @@ func checkValue(f *valid.Field, a *resourcev1.DeviceAttribute) {
 			f.TooLong("version", longest)
 		}
 	}
-	switch values {
+	switch len(set) {
 	case 0:
-		f.Invalid(valid.Self, "", one)
+		f.Invalid(valid.Self, "", "must specify one of: "+all)
 	case 1:
 	default:
-		f.Invalid(valid.Self, valid.Untagged(*a), one)
+		f.Invalid(valid.Self, "{"+strings.Join(set, ", ")+"}", "must specify exactly one of: "+all)
 	}
 }
 
@@ -133,12 +136,12 @@ func checkRange(f *valid.Field, r *resourcev1.CapacityRequestPolicyRange, preset
 	}
 	above("min", *low, capacity, "min is larger than capacity value")
 	if preset.Cmp(*low) < 0 {
-		f.Invalid("min", preset.String(), "default is less than min: "+low.String())
+		f.Invalid("default", preset.String(), "default is less than min: "+low.String())
 	}
 	if high != nil {
 		above("max", *low, *high, "min is larger than max")
 		above("max", *high, capacity, "max is larger than capacity value")
-		above("max", preset, *high, "default is more than max")
+		above("default", preset, *high, "default is more than max")
 	}
 	if r.Step == nil {
 		return

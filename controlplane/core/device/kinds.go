@@ -46,7 +46,7 @@ func Resources() []*resource.Resource {
 				var errs field.ErrorList
 				f := valid.Root(&errs)
 				if old != nil {
-					f.Unchanged("spec", c.Spec, old.Spec)
+					f.Immutable("spec", c.Spec, old.Spec)
 				} else {
 					at := f.Child("spec")
 					checkClaim(&at, &c.Spec.Devices)

@@ -98,6 +98,11 @@ func validateSlice(s, old slice) field.ErrorList {
 	checkSet(&f, "devices", spec.Devices, mostDevices(spec.Devices), func(d *resourcev1.Device) string { return d.Name }, func(at *valid.Field, d *resourcev1.Device) {
 		checkDevice(at, d, was[d.Name], each)
 	})
+	list := f.Child("devices")
+	for i := range spec.Devices {
+		d, at := &spec.Devices[i], list.Index(i)
+		checkDeclared(&at, d, was[d.Name])
+	}
 	checkSet(&f, "sharedCounters", spec.SharedCounters, resourcev1.ResourceSliceMaxCounterSets, func(c *resourcev1.CounterSet) string { return c.Name },
 		func(at *valid.Field, c *resourcev1.CounterSet) {
 			checkCounters(at, "name", c.Name, c.Counters, resourcev1.ResourceSliceMaxCountersPerCounterSet)
@@ -183,14 +188,42 @@ func mostDevices(list []resourcev1.Device) int {
 	return resourcev1.ResourceSliceMaxDevices
 }
 
-// checkCounters checks a set of counters, or what a device takes of one.
+// checkDeclared has the rules of a device that hold however many devices and taints there
+// are.
+func checkDeclared(f *valid.Field, d, old *resourcev1.Device) {
+	if old == nil || !equality.Semantic.DeepEqual(old.Taints, d.Taints) {
+		taints := f.Child("taints")
+		for i := range d.Taints {
+			at := taints.Index(i)
+			at.NonEmpty("effect", string(d.Taints[i].Effect))
+		}
+	}
+	counters := f.Child("consumesCounters")
+	if len(d.ConsumesCounters) > resourcev1.ResourceSliceMaxDeviceCounterConsumptionsPerDevice {
+		return
+	}
+	for i := range d.ConsumesCounters {
+		at := counters.Index(i)
+		at.NonEmpty("counterSet", d.ConsumesCounters[i].CounterSet)
+		if len(d.ConsumesCounters[i].Counters) == 0 {
+			at.Required("counters", "")
+		}
+	}
+}
+
+// checkCounters checks a set of counters.
 func checkCounters(f *valid.Field, nameField, name string, counters map[string]resourcev1.Counter, most int) {
 	if f.NonEmpty(nameField, name) {
 		f.DNSLabel(nameField, name)
 	}
-	switch n := len(counters); {
-	case n == 0:
+	if len(counters) == 0 {
 		f.Required("counters", "")
+	}
+	checkCounterMap(f, counters, most)
+}
+
+func checkCounterMap(f *valid.Field, counters map[string]resourcev1.Counter, most int) {
+	switch n := len(counters); {
 	case n > most:
 		f.TooMany("counters", n, most)
 	default:
@@ -226,7 +259,10 @@ func checkDevice(f *valid.Field, d, old *resourcev1.Device, placed bool) {
 	}
 	checkSet(f, "consumesCounters", d.ConsumesCounters, resourcev1.ResourceSliceMaxDeviceCounterConsumptionsPerDevice,
 		func(c *resourcev1.DeviceCounterConsumption) string { return c.CounterSet }, func(at *valid.Field, c *resourcev1.DeviceCounterConsumption) {
-			checkCounters(at, "counterSet", c.CounterSet, c.Counters, resourcev1.ResourceSliceMaxCountersPerDeviceCounterConsumption)
+			if c.CounterSet != "" {
+				at.DNSLabel("counterSet", c.CounterSet)
+			}
+			checkCounterMap(at, c.Counters, resourcev1.ResourceSliceMaxCountersPerDeviceCounterConsumption)
 		})
 	switch at := (place{d.NodeName, d.NodeSelector, d.AllNodes}); {
 	case placed:
@@ -243,7 +279,10 @@ func checkTaint(f *valid.Field, t *resourcev1.DeviceTaint) {
 	if t.Value != "" {
 		f.Problems("value", t.Value, validation.IsValidLabelValue(t.Value))
 	}
-	valid.RequiredOf(f, "effect", t.Effect, resourcev1.DeviceTaintEffectNoExecute, resourcev1.DeviceTaintEffectNoSchedule, resourcev1.DeviceTaintEffectNone)
+	if t.Effect == "" {
+		return
+	}
+	valid.Supported(f, "effect", t.Effect, resourcev1.DeviceTaintEffectNoExecute, resourcev1.DeviceTaintEffectNoSchedule, resourcev1.DeviceTaintEffectNone)
 }
 
 // checkNamed checks a map of which the keys are names that may have a domain. Errors of
@@ -272,5 +311,6 @@ func selectSlices() []kind.Selectable[slice] {
 	return []kind.Selectable[slice]{
 		{Path: resourcev1.ResourceSliceSelectorNodeName, Value: func(s slice) string { return kind.Value(s.Spec.NodeName) }},
 		kind.Leaf(resourcev1.ResourceSliceSelectorDriver, func(s slice) string { return s.Spec.Driver }),
+		kind.Leaf(resourcev1.ResourceSliceSelectorPoolName, func(s slice) string { return s.Spec.Pool.Name }),
 	}
 }

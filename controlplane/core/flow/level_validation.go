@@ -30,7 +30,10 @@ func validateLevel(l level) field.ErrorList {
 	switch spec.Type {
 	case flowcontrolv1.PriorityLevelEnablementExempt:
 		if spec.Limited != nil {
-			f.Forbidden("limited", "must be nil if the type is not Limited")
+			f.Forbidden("limited", "")
+			limited := f.Child("limited")
+			response := limited.Child("limitResponse")
+			response.NonEmpty("type", string(spec.Limited.LimitResponse.Type))
 		}
 		if e := spec.Exempt; e != nil {
 			at := f.Child("exempt")
@@ -38,10 +41,10 @@ func validateLevel(l level) field.ErrorList {
 		}
 	case flowcontrolv1.PriorityLevelEnablementLimited:
 		if spec.Exempt != nil {
-			f.Forbidden("exempt", "must be nil if the type is Limited")
+			f.Forbidden("exempt", "")
 		}
 		if spec.Limited == nil {
-			f.Required("limited", "must not be empty when type is Limited")
+			f.Required("limited", "")
 		} else {
 			at := f.Child("limited")
 			checkLimited(&at, spec.Limited)
@@ -87,11 +90,11 @@ func checkLimited(f *valid.Field, l *flowcontrolv1.LimitedPriorityLevelConfigura
 	switch q := l.LimitResponse.Queuing; l.LimitResponse.Type {
 	case flowcontrolv1.LimitResponseTypeReject:
 		if q != nil {
-			at.Forbidden("queuing", "must be nil if limited.limitResponse.type is not Limited")
+			at.Forbidden("queuing", "")
 		}
 	case flowcontrolv1.LimitResponseTypeQueue:
 		if q == nil {
-			at.Required("queuing", "must not be empty if limited.limitResponse.type is Limited")
+			at.Required("queuing", "")
 		} else {
 			queuing := at.Child("queuing")
 			checkQueuing(&queuing, q)

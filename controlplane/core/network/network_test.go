@@ -142,7 +142,7 @@ func TestNetworkPolicyValidation(t *testing.T) {
 		{"protocol", "spec.ingress.0.ports.0.protocol: ICMP", `spec.ingress[0].ports[0].protocol: Unsupported value: "ICMP": supported values: "TCP", "UDP", "SCTP"`},
 		{"port out of range", "spec.ingress.0.ports.0.port: 0", "spec.ingress[0].ports[0].port: Invalid value: 0: must be between 1 and 65535, inclusive"},
 		{"last port without a first", "spec.ingress.0.ports.0.port: null", "spec.ingress[0].ports[0].endPort: Invalid value: 90: may not be specified when `port` is not specified"},
-		{"last port before the first", "spec.ingress.0.ports.0.endPort: 79", "spec.ingress[0].ports[0].endPort: Invalid value: 80: must be greater than or equal to `port`"},
+		{"last port before the first", "spec.ingress.0.ports.0.endPort: 79", "spec.ingress[0].ports[0].endPort: Invalid value: 79: must be greater than or equal to `port`"},
 		{"last port after a name", "spec.egress.0.ports.0.endPort: 80", "spec.egress[0].ports[0].endPort: Invalid value: 80: may not be specified when `port` is non-numeric"},
 		{"name of a port", "spec.egress.0.ports.0.port: a_b", `spec.egress[0].ports[0].port: Invalid value: "a_b": must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)`},
 		{"type that is unknown", "spec.policyTypes: [Moon]", `spec.policyTypes[0]: Unsupported value: "Moon": supported values: "Ingress", "Egress"`},

@@ -128,7 +128,7 @@ func checkPolicyPort(f *valid.Field, p *networkingv1.NetworkPolicyPort) {
 			return
 		}
 		if *p.EndPort < p.Port.IntVal {
-			f.Invalid("endPort", p.Port.IntVal, "must be greater than or equal to `port`")
+			f.Invalid("endPort", *p.EndPort, "must be greater than or equal to `port`")
 		}
 		f.Port("endPort", *p.EndPort)
 	}

@@ -37,7 +37,7 @@ func validateRuntimeClass(c, old *nodev1.RuntimeClass) field.ErrorList {
 		checkDistinct(&list, s.Tolerations)
 	}
 	if old != nil {
-		f.Unchanged("handler", c.Handler, old.Handler)
+		f.Immutable("handler", c.Handler, old.Handler)
 	}
 	return errs
 }

@@ -46,7 +46,7 @@ func TestNodeUpdateValidation(t *testing.T) {
 	t.Parallel()
 	nodes().Update(t, []kindtest.Case{
 		{"range", "spec.podCIDR: 10.0.1.0/24\nspec.podCIDRs: [10.0.1.0/24]", `spec.podCIDRs: Forbidden: node updates may not change podCIDR except from "" to valid`},
-		{"provider", "spec.providerID: cloud://other", `spec.providerID: Forbidden: node updates may not change providerID except from "" to valid`},
+		{"provider", "spec.providerID: cloud://other", `spec.providerID: Invalid value: null: field cannot be modified once set`},
 		{"labels and taints", "spec.taints: null\nmetadata.labels: {a: b}", ""},
 	})
 	status := nodes()
@@ -74,7 +74,7 @@ func TestNodeRow(t *testing.T) {
 spec.unschedulable: true
 status.conditions: [{type: Ready, status: 'True'}]
 status.addresses: [{type: InternalIP, address: 10.0.0.1}]
-status.nodeInfo: {kubeletVersion: v1.36.3}`, "node1 | Ready,SchedulingDisabled | master,worker | <unknown> | v1.36.3 | 10.0.0.1 | <none> | <unknown> | <unknown> | <unknown>"},
+status.nodeInfo: {kubeletVersion: v1.37.2}`, "node1 | Ready,SchedulingDisabled | master,worker | <unknown> | v1.37.2 | 10.0.0.1 | <none> | <unknown> | <unknown> | <unknown>"},
 	})
 }
 
@@ -100,7 +100,7 @@ scheduling: {nodeSelector: {a: b}, tolerations: [{key: a, operator: Exists}]}`}
 		{"selector", "scheduling.nodeSelector: {a: -}", `scheduling.nodeSelector: Invalid value: "-": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')`},
 		{"toleration twice", "scheduling.tolerations: [{key: a, operator: Exists}, {key: a, operator: Exists}]", `scheduling.tolerations[1]: Duplicate value: {"Key":"a","Operator":"Exists","Value":"","Effect":"","TolerationSeconds":null}`},
 	})
-	k.Update(t, []kindtest.Case{{"handler", "handler: other", `handler: Invalid value: "other": field is immutable`}})
+	k.Update(t, []kindtest.Case{{"handler", "handler: other", `handler: Invalid value: null: field is immutable`}})
 	k.Warnings(t, []kindtest.Case{{"deprecated label", "scheduling.nodeSelector: {beta.kubernetes.io/arch: arm64}", `scheduling.nodeSelector: deprecated since v1.14; use "kubernetes.io/arch" instead`}})
 }
 

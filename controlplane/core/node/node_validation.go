@@ -96,8 +96,12 @@ func checkChange(root *valid.Field, n, old *corev1.Node) {
 		seen.Insert(a)
 	}
 	checkRangesChange(&spec, n.Spec.PodCIDRs, old.Spec.PodCIDRs)
-	if was := old.Spec.ProviderID; was != "" && was != n.Spec.ProviderID {
-		spec.Forbidden("providerID", `node updates may not change providerID except from "" to valid`)
+	switch was := old.Spec.ProviderID; {
+	case was == "" || was == n.Spec.ProviderID:
+	case n.Spec.ProviderID == "":
+		spec.Invalid("providerID", nil, "field cannot be cleared once set")
+	default:
+		spec.Invalid("providerID", nil, "field cannot be modified once set")
 	}
 	checkTaints(&metadata, "taints", n.Spec.Taints)
 	if n.Spec.DoNotUseExternalID != old.Spec.DoNotUseExternalID {

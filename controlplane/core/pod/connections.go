@@ -112,7 +112,7 @@ func (c connection) serve(ctx context.Context, r *resource.Request, w http.Respo
 }
 
 // serveService says why there is no connection to what is behind a Service, which is named
-// "NAME", "NAME:PORT" or "SCHEME:NAME:PORT": nothing runs in the Pods of its Endpoints.
+// "NAME", "NAME:PORT" or "SCHEME:NAME:PORT": nothing runs in the Pods of its EndpointSlices.
 func (c connection) serveService(r *resource.Request) error {
 	_, name, port, ok := utilnet.SplitSchemeNamePort(r.Name)
 	if !ok {
@@ -127,14 +127,7 @@ func (c connection) serveService(r *resource.Request) error {
 			return apierrors.NewServiceUnavailable(fmt.Sprintf("no service port %d found for service %q", number, name))
 		}
 	}
-	e, err := load[corev1.Endpoints](c.Store, "endpoints", r.Namespace, name) // kube-apiserver reads them, too
-	switch {
-	case e == nil:
-		return missing(err, "services", name)
-	case len(e.Subsets) == 0:
-		return apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", name))
-	}
-	return apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", r.Name))
+	return apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", name))
 }
 
 // target is where the kubelet of a Pod is; nil if its node states none.

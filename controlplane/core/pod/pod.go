@@ -111,6 +111,9 @@ func preparePod(_ context.Context, p, old *corev1.Pod) {
 		p.Spec.TerminationGracePeriodSeconds = &one
 	}
 	if old != nil {
+		if p.Spec.Resources == nil { // who does not know the field leaves it as it is
+			p.Spec.Resources = old.Spec.Resources.DeepCopy()
+		}
 		return
 	}
 	matchOwnLabels(p)

@@ -16,7 +16,9 @@ func takeResources(to, from *corev1.PodSpec) bool {
 	if !sameNames(to.Containers, from.Containers) || !sameNames(to.InitContainers, from.InitContainers) {
 		return false
 	}
-	to.Resources = from.Resources
+	if from.Resources != nil { // who does not know the field leaves it as it is
+		to.Resources = from.Resources
+	}
 	take := func(to, from []corev1.Container) {
 		for i := range to {
 			to[i].Resources, to[i].ResizePolicy = from[i].Resources, from[i].ResizePolicy

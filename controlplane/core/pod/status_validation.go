@@ -5,6 +5,7 @@ package pod
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -177,7 +178,9 @@ func checkUser(f *valid.Field, u *corev1.ContainerUser, os *corev1.PodOS) {
 		return
 	}
 	at := user.Child("linux")
-	at.Problems("uid", u.Linux.UID, validation.IsValidUserID(u.Linux.UID))
+	if id := u.Linux.UID; id < 0 || id > math.MaxUint32 { // what a runtime has found, not what a Pod may ask for
+		at.Invalid("uid", id, fmt.Sprintf("must be between 0 and %d, inclusive", int64(math.MaxUint32)))
+	}
 	at.Problems("gid", u.Linux.GID, validation.IsValidGroupID(u.Linux.GID))
 	groups := at.Child("supplementalGroups")
 	for i, id := range u.Linux.SupplementalGroups {
@@ -229,7 +232,7 @@ func checkHealthName(f *valid.Field, name string, r *corev1.ResourceRequirements
 		return full == name
 	}) {
 		f.Invalid("name", name,
-			"must match one of the container's resource claims in a format 'claim:<claimName>/<request>' or 'claim:<claimName>' if request is empty")
+			"must match one of the container's resource claims as 'claim:<claimName>/<requestName>' when container.resources.claims[*].request is set or 'claim:<claimName>' when it is empty")
 	}
 }
 

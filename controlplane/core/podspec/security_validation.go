@@ -67,9 +67,6 @@ func checkPodSecurity(f *valid.Field, c *corev1.PodSecurityContext, spec *corev1
 		at := groups.Index(i)
 		at.Problems(valid.Self, id, validation.IsValidGroupID(id))
 	}
-	if spec.HostPID && kind.Value(spec.ShareProcessNamespace) {
-		f.Invalid("shareProcessNamespace", true, "ShareProcessNamespace and HostPID cannot both be enabled")
-	}
 	if len(c.Sysctls) > 0 {
 		at := f.Child("sysctls")
 		checkSysctls(&at, c.Sysctls, spec)

@@ -53,6 +53,9 @@ func Check(f *valid.Field, s *corev1.PodSpec, name string, isPod bool) {
 	f.Labels("nodeSelector", s.NodeSelector)
 	at = f.Child("securityContext")
 	checkPodSecurity(&at, s.SecurityContext, s)
+	if s.HostPID && kind.Value(s.ShareProcessNamespace) {
+		f.Invalid("shareProcessNamespace", true, "ShareProcessNamespace and HostPID cannot both be enabled")
+	}
 	at = f.Child("affinity")
 	checkAffinity(&at, s.Affinity)
 	at = f.Child("dnsConfig")

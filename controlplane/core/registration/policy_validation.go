@@ -242,7 +242,7 @@ func validateBinding(b, _ *v1.ValidatingAdmissionPolicyBinding) field.ErrorList 
 			"in the API response and headers serves no purpose)")
 	}
 	if len(seen) == 0 {
-		list.Required(valid.Self, "at least one validation action is required")
+		list.Required(valid.Self, "")
 	}
 	return errs
 }

@@ -137,7 +137,7 @@ func TestPolicyBindingValidation(t *testing.T) {
 	k := registered("ValidatingAdmissionPolicyBinding", "spec: {policyName: p, validationActions: [Deny], paramRef: {name: a, parameterNotFoundAction: Deny}}")
 	k.Create(t, []kindtest.Case{
 		{"no policy", "spec.policyName: ''", "spec.policyName: Required value"},
-		{"no actions", "spec.validationActions: []", "spec.validationActions: Required value: at least one validation action is required"},
+		{"no actions", "spec.validationActions: []", "spec.validationActions: Required value"},
 		{"denial and warning", "spec.validationActions: [Deny, Warn]", `spec.validationActions: Invalid value: ["Deny","Warn"]: must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)`},
 		{"unknown action", "spec.validationActions: [Moon]", `spec.validationActions[0]: Unsupported value: "Moon": supported values: "Audit", "Deny", "Warn"`},
 		{"action twice", "spec.validationActions: [Audit, Audit]", `spec.validationActions[1]: Duplicate value: "Audit"`},

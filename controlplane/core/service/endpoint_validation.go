@@ -95,7 +95,7 @@ func validateEndpointSlice(e, old *discoveryv1.EndpointSlice) field.ErrorList {
 	}
 	checkSlicePorts(&f, e.Ports)
 	if old != nil {
-		f.Unchanged("addressType", e.AddressType, old.AddressType)
+		f.Immutable("addressType", e.AddressType, old.AddressType)
 	}
 	return errs
 }
@@ -111,7 +111,7 @@ func checkEndpoints(f *valid.Field, e *discoveryv1.EndpointSlice) {
 		p, at := &e.Endpoints[i], list.Index(i)
 		in := at.Child("addresses")
 		if len(p.Addresses) == 0 {
-			in.Required(valid.Self, "must contain at least 1 address")
+			in.Required(valid.Self, "")
 		} else if len(p.Addresses) > addresses {
 			in.TooMany(valid.Self, len(p.Addresses), addresses)
 		}

@@ -183,6 +183,13 @@ func (f *Field) Unchanged(name string, now, before any) {
 	}
 }
 
+// Immutable is Unchanged for the fields whose errors do not show the value.
+func (f *Field) Immutable(name string, now, before any) {
+	if !equality.Semantic.DeepEqual(now, before) {
+		f.Add(field.Invalid(f.path(name), nil, "field is immutable").WithOrigin("immutable"))
+	}
+}
+
 // shown is a value as errors show it: structs with the names of Go.
 func shown(v any) any {
 	t := reflect.TypeOf(v)

@@ -22,10 +22,10 @@ func validateStorageClass(c, old *storagev1.StorageClass) field.ErrorList {
 	var errs field.ErrorList
 	f := valid.Root(&errs)
 	if old != nil {
-		f.Unchanged("parameters", c.Parameters, old.Parameters)
-		f.Unchanged("provisioner", c.Provisioner, old.Provisioner)
-		f.Unchanged("reclaimPolicy", c.ReclaimPolicy, old.ReclaimPolicy)
-		f.Unchanged("volumeBindingMode", c.VolumeBindingMode, old.VolumeBindingMode)
+		f.Immutable("parameters", c.Parameters, old.Parameters)
+		f.Immutable("provisioner", c.Provisioner, old.Provisioner)
+		f.Immutable("reclaimPolicy", c.ReclaimPolicy, old.ReclaimPolicy)
+		f.Immutable("volumeBindingMode", c.VolumeBindingMode, old.VolumeBindingMode)
 	}
 	checkProvisioner(&f, "provisioner", c.Provisioner)
 	checkParameters(&f, c.Parameters)
@@ -162,7 +162,7 @@ func validateAttachment(a, old *storagev1.VolumeAttachment) field.ErrorList {
 		source.Subdomain("persistentVolumeName", *name)
 	}
 	if old != nil {
-		f.Unchanged("spec", a.Spec, old.Spec)
+		f.Immutable("spec", a.Spec, old.Spec)
 	}
 	return errs
 }
@@ -177,6 +177,7 @@ func defaultDriver(d *storagev1.CSIDriver) {
 	}
 	kind.Fill(&d.Spec.RequiresRepublish, false)
 	kind.Fill(&d.Spec.SELinuxMount, false)
+	kind.Fill(&d.Spec.PreventPodSchedulingIfMissing, false)
 }
 
 func validateDriver(d, old *storagev1.CSIDriver) field.ErrorList {

@@ -109,11 +109,6 @@ func Resources() []*resource.Resource { //nolint:funlen // a table of kinds
 			Group: storagev1.GroupName, Version: "v1", Plural: "csidrivers", Cluster: true,
 			Deletion: resource.DeletionRules{ReturnsObject: true},
 			Defaults: defaultDriver,
-			Prepare: func(_ context.Context, d, old driver) {
-				if old == nil || old.Spec.PreventPodSchedulingIfMissing == nil { // of a feature that is off
-					d.Spec.PreventPodSchedulingIfMissing = nil
-				}
-			},
 			Validate: validateDriver,
 			Columns: kind.Columns("Name", "AttachRequired:boolean", "PodInfoOnMount:boolean", "StorageCapacity:boolean", "TokenRequests",
 				"RequiresRepublish:boolean", "Modes", "Age"),

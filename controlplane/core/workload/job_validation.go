@@ -30,12 +30,11 @@ func validateJob(j, old *batchv1.Job) field.ErrorList {
 	var errs field.ErrorList
 	root, s := valid.Root(&errs), &j.Spec
 	f := root.Child("spec")
-	if s.Selector != nil && !kind.Value(s.ManualSelector) {
+	if old == nil && s.Selector != nil && !kind.Value(s.ManualSelector) {
 		checkGenerated(&f, j)
 	}
 	checkWholeJob(&root, &f, j)
 	if old != nil {
-		checkWholeSpec(&f, s) // as kube-apiserver does, twice
 		checkJobChange(&f, s, old)
 	}
 	return errs

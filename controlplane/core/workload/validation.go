@@ -177,14 +177,10 @@ func validateStatefulSet(set, old *appsv1.StatefulSet) field.ErrorList {
 	if old == nil {
 		return errs
 	}
-	rest := s.DeepCopy()
-	rest.Replicas, rest.Template, rest.UpdateStrategy = old.Spec.Replicas, old.Spec.Template, old.Spec.UpdateStrategy
-	rest.MinReadySeconds, rest.Ordinals, rest.RevisionHistoryLimit = old.Spec.MinReadySeconds, old.Spec.Ordinals, old.Spec.RevisionHistoryLimit
-	rest.PersistentVolumeClaimRetentionPolicy = old.Spec.PersistentVolumeClaimRetentionPolicy
-	if !equality.Semantic.DeepEqual(*rest, old.Spec) {
-		f.Forbidden(valid.Self, "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', "+
-			"'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden")
-	}
+	f.Unchanged("selector", s.Selector, old.Spec.Selector)
+	f.Unchanged("volumeClaimTemplates", s.VolumeClaimTemplates, old.Spec.VolumeClaimTemplates)
+	f.Unchanged("serviceName", s.ServiceName, old.Spec.ServiceName)
+	f.Unchanged("podManagementPolicy", s.PodManagementPolicy, old.Spec.PodManagementPolicy)
 	return errs
 }
 

@@ -93,9 +93,6 @@ func workloadKinds() []*resource.Resource { //nolint:funlen // a table of kinds
 			Validate: validateStatefulSet, ValidateStatus: validateStatefulSetStatus,
 			Prepare: func(_ context.Context, o, _ statefulSet) {
 				podspec.PrepareTemplate(&o.Spec.Template)
-				if r := o.Spec.UpdateStrategy.RollingUpdate; r != nil {
-					r.MaxUnavailable = nil // of a feature that is off by default
-				}
 			},
 			Warnings: func(o, old statefulSet) []string {
 				out := templateWarnings(o, old, &o.Spec.Template)
@@ -212,6 +209,7 @@ func defaultStatefulSet(set *appsv1.StatefulSet) {
 	}
 	if rolling := s.UpdateStrategy.RollingUpdate; rolling != nil && s.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType {
 		kind.Fill(&rolling.Partition, int32(0))
+		kind.Fill(&rolling.MaxUnavailable, intstr.FromInt32(1))
 	}
 	if s.PersistentVolumeClaimRetentionPolicy == nil {
 		s.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{}

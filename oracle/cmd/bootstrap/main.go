@@ -61,7 +61,7 @@ func run(ctx context.Context, of string) (err error) {
 	}
 	fmt.Println("# Copyright The Steer Authors.")
 	fmt.Println("# SPDX-License-Identifier: Apache-2.0")
-	fmt.Println("# Recorded from kube-apiserver 1.36.3 by oracle/cmd/bootstrap; do not edit.")
+	fmt.Println("# Recorded from kube-apiserver 1.37.2 by oracle/cmd/bootstrap; do not edit.")
 	switch of {
 	case "roles":
 		if err := aggregate(ctx, client); err != nil {

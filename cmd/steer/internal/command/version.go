@@ -17,7 +17,7 @@ const (
 	// Module is the module of this program.
 	Module = "github.com/steer-dev/steer"
 	// KubernetesMinor is the minor version of the Kubernetes API that Steer serves.
-	KubernetesMinor = 36
+	KubernetesMinor = 37
 )
 
 // Version is the version of Steer that the binary was built from, "devel" in a

@@ -81,7 +81,7 @@ func (l *loop) onOwn(ctx context.Context) (err error) {
 	if l.client, err = client.New(l.config, client.Options{FieldOwner: "steer-dev"}); err != nil {
 		return err
 	}
-	return l.show(ctx, "Kubernetes 1.36", project.StateDir+"/kubeconfig", fmt.Sprintf("export KUBECONFIG=%s # %s, Kubernetes 1.36%s", t.kubeconfig, l.project.Name, elsewhere("", t.kubeconfig)))
+	return l.show(ctx, "Kubernetes 1.37", project.StateDir+"/kubeconfig", fmt.Sprintf("export KUBECONFIG=%s # %s, Kubernetes 1.37%s", t.kubeconfig, l.project.Name, elsewhere("", t.kubeconfig)))
 }
 
 // plane starts the control plane with the data of an earlier run.

@@ -142,7 +142,7 @@ func newStandIn(name, short, idle string, run func(ctx context.Context, notes io
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if version {
-				fmt.Fprintf(cmd.OutOrStdout(), "steer %s as %s (Kubernetes API 1.36)\n", command.Version(), name)
+				fmt.Fprintf(cmd.OutOrStdout(), "steer %s as %s (Kubernetes API 1.37)\n", command.Version(), name)
 				return nil
 			}
 			parent, err := awaitParent()

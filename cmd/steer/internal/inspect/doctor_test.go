@@ -140,7 +140,7 @@ func TestDoctorComparesTheCRDsOfTheServer(t *testing.T) {
 
 func TestVersionSaysWhetherTheServerIsSupported(t *testing.T) {
 	t.Parallel()
-	for minor, supported := range map[string]bool{"32": false, "33": true, "36+": true, "37": false} {
+	for minor, supported := range map[string]bool{"33": false, "34": true, "37+": true, "38": false} {
 		var gone atomic.Bool
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if gone.Load() {

@@ -32,7 +32,7 @@ const (
 type versions struct {
 	Steer string `json:"steer"`
 	Go    string `json:"go"`
-	// Kubernetes is the API that Steer serves, such as 1.36.
+	// Kubernetes is the API that Steer serves, such as 1.37.
 	Kubernetes string         `json:"kubernetes"`
 	Server     *serverVersion `json:"server,omitempty"`
 }

@@ -12,7 +12,7 @@ import (
 
 func exampleScreen() *Screen {
 	return &Screen{
-		Project: "guestbook", Server: "Kubernetes 1.36", Kubeconfig: ".steer/kubeconfig", Status: "build 1.4s",
+		Project: "guestbook", Server: "Kubernetes 1.37", Kubeconfig: ".steer/kubeconfig", Status: "build 1.4s",
 		Rows: []Row{
 			{"guestbook", 0, 41, 2, 3 * time.Millisecond, "spec.replicas by kubectl"},
 			{"secret-copies", 12, 0, 0, 0, ""},
@@ -32,7 +32,7 @@ func TestScreenShowsControllersAndProblems(t *testing.T) {
 		want          string
 	}{
 		"overview": {nil, 100, 20, false, `
-guestbook  Kubernetes 1.36  .steer/kubeconfig  build 1.4s
+guestbook  Kubernetes 1.37  .steer/kubeconfig  build 1.4s
 CONTROLLER     QUEUE  OK  ERR  P50  LAST CAUSE
 guestbook          0  41    2  3ms  spec.replicas by kubectl
 secret-copies     12   0    0
@@ -50,24 +50,24 @@ x default/demo: may not
   o:31
 [j/k] select  [enter] o…`},
 		"a low terminal keeps the keys": {nil, 100, 5, false, `
-guestbook  Kubernetes 1.36  .steer/kubeconfig  build 1.4s
+guestbook  Kubernetes 1.37  .steer/kubeconfig  build 1.4s
 CONTROLLER     QUEUE  OK  ERR  P50  LAST CAUSE
 guestbook          0  41    2  3ms  spec.replicas by kubectl
 secret-copies     12   0    0
 [j/k] select  [enter] open  [l]ogs  [r]estart  [d]ebug  [q]uit`},
 		"logs are the newest, and do not control the terminal": {func(s *Screen) { s.View = Log }, 100, 5, false, `
-guestbook  Kubernetes 1.36  .steer/kubeconfig  build 1.4s
+guestbook  Kubernetes 1.37  .steer/kubeconfig  build 1.4s
 first[2J2J
 second
 third
 [j/k] scroll  [esc] back  [r]estart  [d]ebug  [q]uit`},
 		"an object": {func(s *Screen) { s.View = Object }, 100, 5, false, `
-guestbook  Kubernetes 1.36  .steer/kubeconfig  build 1.4s
+guestbook  Kubernetes 1.37  .steer/kubeconfig  build 1.4s
 Guestbook default/demo: reconciles
 10:00:00 guestbook default/demo: done
 [j/k] scroll  re[c]onciles  [h]istory  [w]hy  [t]ree  [esc] back  [l]ogs  [q]uit`},
 		"what is asked for": {func(s *Screen) { s.View, s.Tab, s.Reading = Object, Why, true }, 100, 5, false, `
-guestbook  Kubernetes 1.36  .steer/kubeconfig  build 1.4s
+guestbook  Kubernetes 1.37  .steer/kubeconfig  build 1.4s
 Guestbook default/demo: why
 reading ...
 [j/k] scroll  re[c]onciles  [h]istory  [w]hy  [t]ree  [esc] back  [l]ogs  [q]uit`},
@@ -86,13 +86,13 @@ Guestbook default/demo:…
       default/bakery@240
 [j/k] scroll  re[c]onci…`},
 		"a debugger": {func(s *Screen) { s.View, s.Debugging = Log, true }, 100, 3, false, `
-guestbook  Kubernetes 1.36  .steer/kubeconfig  build 1.4s
+guestbook  Kubernetes 1.37  .steer/kubeconfig  build 1.4s
 third
 [j/k] scroll  [esc] back  [r]estart  [d]ebug off  [q]uit`},
 		"objects": {func(s *Screen) {
 			s.Cursor, s.Items = 1, []Item{{"Guestbook default/a", 1, "10:00:00", "done"}, {"Guestbook default/demo", 12, "10:00:01", "failed"}}
 		}, 100, 20, false, `
-guestbook  Kubernetes 1.36  .steer/kubeconfig  build 1.4s
+guestbook  Kubernetes 1.37  .steer/kubeconfig  build 1.4s
 CONTROLLER     QUEUE  OK  ERR  P50  LAST CAUSE
 guestbook          0  41    2  3ms  spec.replicas by kubectl
 secret-copies     12   0    0
@@ -105,7 +105,7 @@ x default/demo: may not create services; add the marker at guestbook_controller.
 			s.Rows, s.Problems = nil, []string{"old", "new", "newest"}
 			s.Cursor, s.Items = 2, []Item{{Object: "a"}, {Object: "b"}, {Object: "c"}, {Object: "d"}}
 		}, 100, 7, false, `
-guestbook  Kubernetes 1.36  .steer/kubeconfig  build 1.4s
+guestbook  Kubernetes 1.37  .steer/kubeconfig  build 1.4s
 CONTROLLER  QUEUE  OK  ERR  P50  LAST CAUSE
   OBJECT  RECONCILES  LAST  OUTCOME
 > c                0
@@ -113,7 +113,7 @@ x new
 x newest
 [j/k] select  [enter] open  [l]ogs  [r]estart  [d]ebug  [q]uit`},
 		"colours": {func(s *Screen) { s.Rows = nil }, 100, 20, true, "\n" +
-			"\x1b[1mguestbook  Kubernetes 1.36  .steer/kubeconfig  build 1.4s\x1b[0m\n" +
+			"\x1b[1mguestbook  Kubernetes 1.37  .steer/kubeconfig  build 1.4s\x1b[0m\n" +
 			"\x1b[1mCONTROLLER  QUEUE  OK  ERR  P50  LAST CAUSE\x1b[0m\n" +
 			"\x1b[31mx default/demo: may not create services; add the marker at guestbook_controller.go:31\x1b[0m\n" +
 			"\x1b[2m[j/k] select  [enter] open  [l]ogs  [r]estart  [d]ebug  [q]uit\x1b[0m"},
