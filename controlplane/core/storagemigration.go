@@ -30,7 +30,7 @@ func storageVersionMigrations() *resource.Resource {
 		Warnings: func(_, _ migration) []string {
 			return []string{registration.NotEnforced("StorageVersionMigration")}
 		},
-		Columns: kind.Columns("Name", "Resource", "Status"),
+		Columns: kind.Columns("Name:string", "Resource", "Status"),
 		Row: func(m migration) []any {
 			status := "Unknown"
 			for _, c := range m.Status.Conditions {

@@ -61,6 +61,7 @@ func columnDocs() map[string]string { //nolint:funlen // a table of texts
 		"ReplicaSet/Images":                           images,
 		"ReplicaSet/Selector":                         appsv1.ReplicaSetSpec{}.SwaggerDoc()["selector"],
 		"StatefulSet/Ready":                           ready,
+		"StorageVersionMigration/Name":                metav1.ObjectMeta{}.SwaggerDoc()["name"],
 		"StorageVersionMigration/Resource":            "GroupResource to migrate",
 		"StorageVersionMigration/Status":              "Status of the migration",
 		"StatefulSet/Containers":                      containers,

@@ -23,16 +23,16 @@ var knownColumns = sync.OnceValue(columnDocs)
 const None = "<none>"
 
 // Columns makes column definitions from their names, "Name" and "Age" with their
-// usual meaning. A name may carry a type after a colon (the default is string),
-// and ends in an asterisk if it belongs to wide output. Descriptions are added
-// from [columnDocs].
+// usual meaning unless they carry a type. A name may carry a type after a colon (the
+// default is string), and ends in an asterisk if it belongs to wide output. Descriptions
+// are added from [columnDocs].
 func Columns(names ...string) []metav1.TableColumnDefinition {
 	out := make([]metav1.TableColumnDefinition, 0, len(names))
 	for _, name := range names {
 		name, wide := strings.CutSuffix(name, "*")
 		name, columnType, typed := strings.Cut(name, ":")
 		switch {
-		case name == "Name" && !wide:
+		case name == "Name" && !wide && !typed:
 			out = append(out, table.NameColumn())
 			continue
 		case name == "Age" && !typed:
@@ -49,7 +49,7 @@ func Columns(names ...string) []metav1.TableColumnDefinition {
 		if wide {
 			c.Priority = 1
 		}
-		if name == "Name" {
+		if name == "Name" && !typed {
 			c.Format = "name"
 		}
 		out = append(out, c)

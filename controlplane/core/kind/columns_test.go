@@ -16,12 +16,12 @@ import (
 func TestColumnsReadTypeAndPriorityFromNames(t *testing.T) {
 	t.Parallel()
 	var got []string
-	for _, c := range Columns("Name", "Ready", "Desired:integer", "Images*", "Node:name*", "Age", "Name*", "Age:date") {
+	for _, c := range Columns("Name", "Ready", "Desired:integer", "Images*", "Node:name*", "Age", "Name*", "Age:date", "Name:string") {
 		got = append(got, fmt.Sprintf("%s %s %q %d", c.Name, c.Type, c.Format, c.Priority))
 	}
 	want := []string{
 		`Name string "name" 0`, `Ready string "" 0`, `Desired integer "" 0`, `Images string "" 1`, `Node string "name" 1`, `Age string "" 0`,
-		`Name string "name" 1`, `Age date "" 0`,
+		`Name string "name" 1`, `Age date "" 0`, `Name string "" 0`,
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("columns are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -61,7 +61,7 @@ func write(b *bytes.Buffer, v reflect.Value) error {
 			if len(value.Raw) > 0 && !json.Valid(value.Raw) { // of a client that sent protobuf
 				return write(b, reflect.ValueOf(value.Raw))
 			}
-		case resource.Quantity, metav1.Time, metav1.MicroTime, metav1.Duration, intstr.IntOrString, metav1.LabelSelector, metav1.ObjectMeta:
+		case resource.Quantity, metav1.Time, metav1.MicroTime, metav1.Duration, intstr.IntOrString, metav1.LabelSelector, metav1.GroupResource, metav1.ObjectMeta:
 		default:
 			return writeStruct(b, v)
 		}
