@@ -88,7 +88,7 @@ func (wr *Write) replaceAt(ctx context.Context, current *storage.Record, change 
 	in := wr.Served
 	old, err := wr.g.Object(ctx, in, wr.Version, current)
 	if err != nil {
-		return nil, err
+		return nil, undecodable(ctx, current, err)
 	}
 	obj, err := change(ctx, old, current)
 	if err != nil {
