@@ -185,6 +185,7 @@ func TestMissingKindIsWaitedFor(t *testing.T) {
 
 		r.server.Hold(true) // the watch ends before it sends the deletion
 		r.server.ServeWidgets(false)
+		synctest.Wait() // else the watch is opened again while the kind is there, and sees the deletion
 		r.server.Cut(io.EOF)
 		time.Sleep(time.Minute)
 		r.server.Hold(false)
