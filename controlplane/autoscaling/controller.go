@@ -31,9 +31,9 @@ const (
 
 // Controller runs HorizontalPodAutoscalers, with the times that the controller of a cluster
 // has by default. A pass over an autoscaler reads its metrics, scales its target, and writes
-// its status. Passes follow each other every 15 seconds while metrics are read; one also
-// begins when an autoscaler or its target changes, but not within 15 seconds of metrics that
-// were read, or of a change of the target.
+// its status. Passes follow each other every 15 seconds while metrics are read. One also
+// begins when an autoscaler is created or its spec changes, and when its target changes, but
+// then not within 15 seconds of metrics that were read, or of a change of the target.
 type Controller struct {
 	catalog step.Catalog
 	fetch   step.Fetcher
@@ -57,8 +57,9 @@ type scaler struct {
 	history
 	// selector of the Pods of its target, in the last pass; nil: unknown.
 	selector labels.Selector
-	// next is when the next pass may begin.
-	next time.Time
+	// next is when the next pass may begin, unless prompt: the spec has changed.
+	next   time.Time
+	prompt bool
 	// pass is the one under way; nil: none. again reports that the autoscaler or its target
 	// has changed since it began.
 	pass  *pass
@@ -119,6 +120,9 @@ func (c *Controller) Observe(e storage.Event) {
 		delete(c.again, key)
 	case key.Bucket == scalers && changes(e, "spec"):
 		c.due.Add(key)
+		if s := c.known[key]; s != nil && e.Previous != nil && generation(e.Record) != generation(e.Previous) {
+			s.prompt = true
+		}
 	case brings(key) && len(c.lost) > 0:
 		c.due.Add(c.lost.Sorted()...)
 	}
@@ -137,6 +141,11 @@ func brings(key storage.Key) bool { return key.Bucket == definitions || key.Buck
 // changes reports whether a write changes a member of an object that remains.
 func changes(e storage.Event, member string) bool {
 	return e.Deleted || e.Previous == nil || !bytes.Equal(jsontext.Raw(e.Record.Value, member), jsontext.Raw(e.Previous.Value, member))
+}
+
+// generation is that of an object, as it is written.
+func generation(rec *storage.Record) string {
+	return string(step.Member(step.Member(rec.Value, "metadata"), "generation"))
 }
 
 // follow notes where an autoscaler looks; nowhere for the zero key.

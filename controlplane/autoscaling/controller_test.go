@@ -256,6 +256,51 @@ func TestControllerScalesOnlyEveryFifteenSeconds(t *testing.T) {
 	}
 }
 
+func TestControllerLooksAtAChangedSpecAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	scaler := func(generation, most int) {
+		w.put(t, scalers, "default/a", fmt.Sprintf("{metadata: {name: a, namespace: default, generation: %d}, "+
+			"spec: {minReplicas: 2, maxReplicas: %d, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}}", generation, most))
+	}
+	scaler(1, 5)
+	w.deployment(t, 9)
+	if status := w.settle(t); status.DesiredReplicas != 5 || status.ObservedGeneration == nil || *status.ObservedGeneration != 1 {
+		t.Errorf("the first pass leaves %+v", status)
+	}
+	w.now = w.now.Add(time.Second)
+	scaler(2, 3)
+	if status := w.settle(t); status.DesiredReplicas != 3 || *status.ObservedGeneration != 2 {
+		t.Errorf("a second after it, the spec has changed: %+v", status)
+	}
+	w.deployment(t, 9)
+	if r := w.step(t); r != nil {
+		t.Errorf("the target alone has changed, and the request is %s %s", r.Method, r.Path)
+	}
+}
+
+func TestControllerNamesTwoAutoscalersOfTheSamePods(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, step.Resource{Bucket: "pods", Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true})
+	for _, name := range []string{"c", "b", "a"} {
+		w.put(t, scalers, "default/"+name, fmt.Sprintf("{metadata: {name: %s, namespace: default}, spec: {minReplicas: 2, maxReplicas: 5, "+
+			"scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]}}", name))
+	}
+	w.deployment(t, 3)
+	w.put(t, "pods", "default/p", "{metadata: {name: p, namespace: default, labels: {app: web}}}")
+	const want = "pods by selector app=web are controlled by more than one HPA (e.g. [{a default} {b default}])"
+	w.controller.Reset(w.store.Latest())
+	said := 0
+	for _, r := range w.controller.Step(w.store.Latest(), w.now) { // the first of the three reads its metrics
+		if strings.HasSuffix(r.Path, "/status") && strings.Contains(string(r.Body), want) {
+			said++
+		}
+	}
+	if said != 2 {
+		t.Errorf("%d statuses say %q, want those of b and c", said, want)
+	}
+}
+
 func TestControllerRetriesRefusedRequests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -89,6 +89,7 @@ func (l *look) advance() (step.Request, bool) {
 			return step.Request{}, false
 		}
 		l.controller.passes++
+		s.prompt = false
 		s.pass, s.again = &pass{number: l.controller.passes}, false
 	}
 	p := s.pass
@@ -110,6 +111,9 @@ func (l *look) advance() (step.Request, bool) {
 
 // notBefore is when the next pass may begin.
 func (l *look) notBefore() time.Time {
+	if l.scaler.prompt {
+		return time.Time{}
+	}
 	at := l.scaler.next
 	if last := l.object.Status.LastScaleTime; last != nil && at.Before(last.Add(period)) {
 		at = last.Add(period)
@@ -156,6 +160,8 @@ func (l *look) evaluate() (step.Request, bool) {
 		return step.Request{}, false
 	}
 	v.set(autoscalingv2.AbleToScale, true, "SucceededGetScale", "the HPA controller was able to get the target's current scale")
+	generation := o.Generation
+	v.ObservedGeneration = &generation
 	l.scaler.begin(t.replicas, l.now)
 	out := outcome{from: t.replicas, to: t.replicas}
 	var measured []autoscalingv2.MetricStatus
@@ -244,7 +250,7 @@ func (l *look) selector(v verdict, t target) (labels.Selector, bool) {
 	}
 	l.scaler.selector = selector
 	if others := l.controller.scalersOf(podsOf(l.view, l.object.Namespace, selector), l.object.Namespace); len(others) > 1 {
-		told := fmt.Sprintf("pods by selector %v are controlled by multiple HPAs: %v", t.selector, others)
+		told := fmt.Sprintf("pods by selector %v are controlled by more than one HPA (e.g. %v)", t.selector, others[:2])
 		return refuse("AmbiguousSelector", "AmbiguousSelector", told, told)
 	}
 	return selector, true

@@ -318,8 +318,12 @@ func (c *cluster) play(server *metricServer, s scene) string {
 		if i == 0 {
 			c.do("POST", "/apis/autoscaling/v2/namespaces/"+s.name+"/horizontalpodautoscalers", fmt.Sprintf(scalerManifest, s.name, s.spec), nil)
 		}
-		// A pass without metrics is over after 15 seconds.
-		for end := time.Now().Add(17 * time.Second); time.Now().Before(end) && !server.wasRead(s.name); {
+		// A pass without metrics is over after 15 seconds, that of a new autoscaler at once.
+		most := 17 * time.Second
+		if i == 0 {
+			most = 5 * time.Second
+		}
+		for end := time.Now().Add(most); time.Now().Before(end) && !server.wasRead(s.name); {
 			time.Sleep(50 * time.Millisecond)
 		}
 		time.Sleep(1500 * time.Millisecond)

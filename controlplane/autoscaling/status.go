@@ -46,7 +46,7 @@ func (v verdict) set(kind autoscalingv2.HorizontalPodAutoscalerConditionType, ho
 // numbers returns the status with new numbers.
 func (v verdict) numbers(current, desired int32, metrics []autoscalingv2.MetricStatus) autoscalingv2.HorizontalPodAutoscalerStatus {
 	return autoscalingv2.HorizontalPodAutoscalerStatus{
-		LastScaleTime: v.LastScaleTime, CurrentReplicas: current, DesiredReplicas: desired, CurrentMetrics: metrics, Conditions: v.Conditions,
+		ObservedGeneration: v.ObservedGeneration, LastScaleTime: v.LastScaleTime, CurrentReplicas: current, DesiredReplicas: desired, CurrentMetrics: metrics, Conditions: v.Conditions,
 	}
 }
 
