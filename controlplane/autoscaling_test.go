@@ -19,6 +19,7 @@ const (
 	autoscalers = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
 	deployments = "/apis/apps/v1/namespaces/default/deployments"
 	ableToScale = "AbleToScale True SucceededGetScale the HPA controller was able to get the target's current scale"
+	notToZero   = "\nScaledToZero False NotScaledToZero the HPA controller did not scale the workload to zero"
 	noResources = "unable to fetch metrics from resource metrics API: the server could not find the requested resource (get pods.metrics.k8s.io)"
 	noCustom    = "unable to fetch metrics from custom metrics API: no custom metrics API (custom.metrics.k8s.io) registered"
 )
@@ -95,7 +96,7 @@ func TestAutoscalerConditionsExplainWhyItDoesNotScale(t *testing.T) {
 		"cont":  "FailedGetContainerResourceMetric " + failed + "failed to get cpu utilization: unable to get metrics for resource cpu: " + noResources,
 		"contv": "FailedGetContainerResourceMetric " + failed + "failed to get cpu usage: unable to get metrics for resource cpu: " + noResources,
 		"pods":  "FailedGetPodsMetric " + failed + "unable to get metric m: " + noCustom,
-		"obj":   "FailedGetObjectMetric " + failed + "unable to get metric m: Ingress on default ing/" + noCustom,
+		"obj":   "FailedGetObjectMetric " + failed + "unable to get metric m on Ingress default/ing: " + noCustom,
 		"ext": "FailedGetExternalMetric " + failed + "unable to get external metric default/m/nil: unable to fetch metrics from external metrics API: " +
 			"the server could not find the requested resource (get m.external.metrics.k8s.io)",
 		"extv": "FailedGetExternalMetric " + failed + "unable to get external metric default/m/&LabelSelector{MatchLabels:map[string]string{a: b,}," +
@@ -106,8 +107,8 @@ func TestAutoscalerConditionsExplainWhyItDoesNotScale(t *testing.T) {
 	}
 	equal(t, "two", "3 of 0, 2 metrics, scaled false\n"+ableToScale+"\nScalingActive False FailedGetPodsMetric "+failed+"unable to get metric m: "+noCustom, api.scaling("two"))
 	const rescaled = "AbleToScale True SucceededRescale the HPA controller was able to update the target scale to "
-	equal(t, "low", "1 of 2, 0 metrics, scaled true\n"+rescaled+"2", api.scaling("low"))
-	equal(t, "high", "9 of 5, 0 metrics, scaled true\n"+rescaled+"5", api.scaling("high"))
+	equal(t, "low", "1 of 2, 0 metrics, scaled true\n"+rescaled+"2"+notToZero, api.scaling("low"))
+	equal(t, "high", "9 of 5, 0 metrics, scaled true\n"+rescaled+"5"+notToZero, api.scaling("high"))
 	equal(t, "zero", "0 of 0, 0 metrics, scaled false\n"+ableToScale+
 		"\nScalingActive False ScalingDisabled scaling is disabled since the replica count of the target is zero", api.scaling("zero"))
 	const lost = "0 of 0, 0 metrics, scaled false\nAbleToScale False FailedGetScale the HPA controller was unable to get the target's current scale: "
@@ -164,7 +165,7 @@ func TestAutoscalerKeepsItsTargetWithinBounds(t *testing.T) {
 		replicas(widgets+"/w", 2)
 		time.Sleep(15 * time.Second)
 		replicas(widgets+"/w", 2)
-		equal(t, "status", "2 of 2, 0 metrics, scaled true\n"+ableToScale+"\nScalingActive False InvalidSelector the HPA target's scale is missing a selector", api.scaling("w"))
+		equal(t, "status", "2 of 2, 0 metrics, scaled true\n"+ableToScale+notToZero+"\nScalingActive False InvalidSelector the HPA target's scale is missing a selector", api.scaling("w"))
 	})
 }
 
