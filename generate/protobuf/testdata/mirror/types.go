@@ -78,11 +78,12 @@ type ExecAction struct {
 
 // HTTPGetAction mirrors corev1.HTTPGetAction.
 type HTTPGetAction struct {
-	Path        string             `json:"path,omitempty"`
-	Port        intstr.IntOrString `json:"port"`
-	Host        string             `json:"host,omitempty"`
-	Scheme      corev1.URIScheme   `json:"scheme,omitempty"`
-	HTTPHeaders []HTTPHeader       `json:"httpHeaders,omitempty"`
+	Path        string               `json:"path,omitempty"`
+	Port        intstr.IntOrString   `json:"port"`
+	Host        string               `json:"host,omitempty"`
+	Scheme      corev1.URIScheme     `json:"scheme,omitempty"`
+	HTTPHeaders []HTTPHeader         `json:"httpHeaders,omitempty"`
+	Protocol    *corev1.HTTPProtocol `json:"protocol,omitempty"`
 }
 
 // HTTPHeader mirrors corev1.HTTPHeader.

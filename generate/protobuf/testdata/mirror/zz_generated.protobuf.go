@@ -601,6 +601,9 @@ func (m *HTTPGetAction) Size() (n int) {
 	for i := range m.HTTPHeaders {
 		n += 1 + protowire.SizeBytes(m.HTTPHeaders[i].Size())
 	}
+	if m.Protocol != nil {
+		n += 1 + protowire.SizeBytes(len(*m.Protocol))
+	}
 	return n
 }
 
@@ -626,6 +629,10 @@ func (m *HTTPGetAction) appendProtobuf(out []byte) (_ []byte, err error) {
 		if out, err = appendProtobufMessage(out, 5, &m.HTTPHeaders[i]); err != nil {
 			return nil, err
 		}
+	}
+	if m.Protocol != nil {
+		out = protowire.AppendTag(out, 6, protowire.BytesType)
+		out = protowire.AppendString(out, string(*m.Protocol))
 	}
 	return out, err
 }
@@ -655,6 +662,11 @@ func (m *HTTPGetAction) Unmarshal(data []byte) error {
 			if err = f.is(protowire.BytesType); err == nil {
 				m.HTTPHeaders = append(m.HTTPHeaders, HTTPHeader{})
 				err = m.HTTPHeaders[len(m.HTTPHeaders)-1].Unmarshal(f.bytes)
+			}
+		case 6:
+			if err = f.is(protowire.BytesType); err == nil {
+				v := corev1.HTTPProtocol(f.bytes)
+				m.Protocol = &v
 			}
 		}
 		if err != nil {
