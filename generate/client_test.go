@@ -243,6 +243,7 @@ package use
 import (
 	"context"
 	"reflect"
+	"strconv"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -255,6 +256,7 @@ import (
 	"example.com/project/pkg/client/clientset/versioned"
 	"example.com/project/pkg/client/clientset/versioned/fake"
 	informers "example.com/project/pkg/client/informers/externalversions"
+	typed "example.com/project/pkg/client/informers/externalversions/shop/v1"
 )
 
 func TestCopiesShareNothing(t *testing.T) {
@@ -295,12 +297,27 @@ func TestGeneratedCode(t *testing.T) {
 	}
 	factory := informers.NewSharedInformerFactory(cs, 0)
 	lister := factory.Shop().V1().Policies().Lister()
+	seen := make(chan *v1.Policy, 1)
+	shared := factory.Shop().V1().Policies().TypedInformer()
+	if _, err := shared.AddTypedEventHandler(typed.PolicyHandlerFuncs{AddFunc: func(p *v1.Policy) { seen <- p }}); err != nil {
+		t.Fatal(err)
+	}
+	bySize := func(p *v1.Policy) ([]string, error) { return []string{strconv.Itoa(int(p.Spec.Size))}, nil }
+	if err := shared.AddTypedIndexers(typed.PolicyIndexers{"size": bySize}); err != nil {
+		t.Fatal(err)
+	}
 	stop := make(chan struct{})
 	factory.Start(stop)
 	factory.WaitForCacheSync(stop)
 	got, err := lister.Policies("a").List(labels.Everything())
 	if err != nil || len(got) != 1 || !got[0].Status.Ready {
 		t.Fatalf("listed %v, %v", got, err)
+	}
+	if p := <-seen; p != got[0] {
+		t.Fatalf("seen %v", p)
+	}
+	if found, err := shared.GetTypedIndexer().ByIndex("size", "0"); err != nil || len(found) != 1 || found[0] != got[0] {
+		t.Fatalf("found %v, %v", found, err)
 	}
 	if generic, err := factory.ForResource(v1.SchemeGroupVersion.WithResource("policies")); err != nil || generic.Informer() == nil {
 		t.Fatal(err)

@@ -37,6 +37,7 @@ import (
 	"strings"
 
 	"golang.org/x/mod/modfile"
+	"golang.org/x/mod/semver"
 
 	"github.com/steer-dev/steer/generate/apply"
 	"github.com/steer-dev/steer/generate/crd"
@@ -140,10 +141,15 @@ func (g *Generator) collect(p *load.Program) (*set, string, error) {
 		return nil, "", err
 	}
 	dir := cmp.Or(g.Options.Dir, "pkg/client")
-	all.Package = path.Join(module, filepath.ToSlash(dir))
+	all.Package = path.Join(module.Module.Mod.Path, filepath.ToSlash(dir))
+	all.Typed = hasTypedInformers(module)
 	for _, k := range crd.Kinds(p) {
 		markerSet := p.TypeMarkers(k.TypeDecl)
 		if !markerSet.Has("genclient") {
+			continue
+		}
+		if k.Group == "" {
+			p.Problemf(k.Spec.Pos(), "kind %s has no API group, which its client needs: add // +groupName=GROUP above the package clause", k.Spec.Name.Name)
 			continue
 		}
 		can := verbsOf(markerSet)
@@ -241,16 +247,37 @@ func (s *set) version(p *load.Program, k crd.Kind) *version {
 func upperFirst(name string) string { return strings.ToUpper(name[:1]) + name[1:] }
 
 // moduleOf finds the module that a directory belongs to.
-func moduleOf(dir string) (top, module string, err error) {
+func moduleOf(dir string) (top string, module *modfile.File, err error) {
 	for top = dir; ; top = filepath.Dir(top) {
-		text, err := os.ReadFile(filepath.Join(top, "go.mod"))
-		if err == nil {
-			return top, modfile.ModulePath(text), nil
+		name := filepath.Join(top, "go.mod")
+		if text, err := os.ReadFile(name); err == nil {
+			module, err = modfile.Parse(name, text, nil)
+			if err == nil && module.Module == nil {
+				err = fmt.Errorf("%s names no module, so clients have no import path", name)
+			}
+			return top, module, err
 		}
 		if filepath.Dir(top) == top {
-			return "", "", fmt.Errorf("%s is in no module, so its clients have no import path", dir)
+			return "", nil, fmt.Errorf("%s is in no module, so its clients have no import path", dir)
 		}
 	}
+}
+
+// hasTypedInformers reports whether the client-go of a module has typed informers, which v0.37 is
+// the first to have. A module that does not require it yet will require the newest.
+func hasTypedInformers(module *modfile.File) bool {
+	const clientGo, first = "k8s.io/client-go", "v0.37.0-0"
+	for _, r := range module.Replace {
+		if r.Old.Path == clientGo && r.New.Version != "" {
+			return semver.Compare(r.New.Version, first) >= 0
+		}
+	}
+	for _, r := range module.Require {
+		if r.Mod.Path == clientGo {
+			return semver.Compare(r.Mod.Version, first) >= 0
+		}
+	}
+	return true
 }
 
 // writer makes files of templates; its first error sticks.

@@ -4,6 +4,8 @@
 package client_test
 
 import (
+	"bytes"
+	"errors"
 	"flag"
 	"io/fs"
 	"os"
@@ -67,38 +69,82 @@ func TestClientsCanBeUsedForCodeGenerators(t *testing.T) {
 		got = append(got, surface(t, name, file.Data)...)
 	}
 	slices.Sort(got)
-	var want []string
-	for line := range strings.Lines(string(text)) {
-		if line = strings.TrimSuffix(line, "\n"); !newer(line) {
-			want = append(want, older(line))
-		}
-	}
+	want := strings.Split(strings.TrimSpace(string(text)), "\n")
 	slices.Sort(want)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-code-generator +ours):\n%s", diff)
 	}
 }
 
-// newer reports whether a declaration is one of those for which client-go v0.37 is
-// needed: the typed twins of informers. Clients must compile with v0.36 as well.
-func newer(line string) bool {
-	for _, part := range []string{"func NewTyped", "type Typed", ": Typed", "func ToTyped", "IndexInformer(", "IndexInformer k8s.io", "Indexers k8s.io", "HandlerFuncs k8s.io", "DetailedHandlerFuncs k8s.io", "FilteringHandler k8s.io", ": type Deleted"} {
-		if strings.Contains(line, part) && strings.HasPrefix(line, "made/informers/externalversions/shop/") {
-			return true
+// TestInformersAreTypedWhereClientGoHasThem: what is generated compiles with the client-go that a
+// module requires.
+func TestInformersAreTypedWhereClientGoHasThem(t *testing.T) {
+	t.Parallel()
+	types, err := os.ReadFile("testdata/clients/shop/v1/types.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for requires, want := range map[string]bool{
+		"":                                 true,
+		"require k8s.io/client-go v0.36.3": false,
+		"require k8s.io/client-go v0.37.0": true,
+		"require k8s.io/client-go v0.38.0-alpha.2":                                              true,
+		"require k8s.io/client-go v1.5.2\nreplace k8s.io/client-go => k8s.io/client-go v0.36.0": false,
+		"require k8s.io/client-go v0.36.3\nreplace k8s.io/client-go => ../fork":                 false,
+	} {
+		dir := t.TempDir()
+		write := func(name string, text []byte) {
+			t.Helper()
+			name = filepath.Join(dir, name)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, text, 0o644)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write("go.mod", []byte("module example.com/project\n\ngo 1.26.0\n\n"+requires+"\n"))
+		write("shop/v1/doc.go", []byte("// +groupName=shop.example.com\npackage v1\n"))
+		write("shop/v1/types.go", types)
+		request, err := generate.Parse([]string{"client", "informer", "paths=./..."}, generate.Compatible)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Dir = dir
+		result, err := generate.Run(t.Context(), request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		typed := 0
+		for _, file := range result.Files {
+			if bytes.Contains(file.Data, []byte("cache.Typed")) || bytes.Contains(file.Data, []byte("discovery.DiscoveryInterfaces")) {
+				typed++
+			}
+		}
+		if len(result.Files) == 0 || typed > 0 != want {
+			t.Errorf("%q: %d files, of which %d need client-go v0.37", requires, len(result.Files), typed)
 		}
 	}
-	// Declared again although the embedded interface has it.
-	return strings.HasSuffix(line, "SharedInformerFactory.Start(chan struct) ()") && !strings.Contains(line, "internalinterfaces") ||
-		strings.Contains(line, "externalversions: SharedInformerFactory.InformerFor(")
 }
 
-// older is a declaration with the types that client-go v0.36 has.
-func older(line string) string {
-	line = strings.Replace(line, "discovery.DiscoveryInterfaces)", "discovery.DiscoveryInterface)", 1)
-	if at := strings.Index(line, "() (Typed"); at > 0 && strings.Contains(line, ": Interface.") {
-		line = line[:at] + "() (" + line[at+len("() (Typed"):]
+func TestAKindWithoutAGroupHasNoClient(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":   "module example.com/project\n\ngo 1.26.0\n",
+		"types.go": "package v1\n\nimport metav1 \"k8s.io/apimachinery/pkg/apis/meta/v1\"\n\n// +genclient\ntype Shop struct {\n\tmetav1.TypeMeta `json:\",inline\"`\n\tmetav1.ObjectMeta `json:\"metadata\"`\n}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
-	return line
+	request, err := generate.Parse([]string{"client", "lister", "paths=./..."}, generate.Compatible)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Dir = dir
+	_, err = generate.Run(t.Context(), request)
+	wrong, ok := errors.AsType[*generate.SourceError](err)
+	if !ok || len(wrong.Problems) != 1 || !strings.Contains(wrong.Problems[0].String(), "kind Shop has no API group") {
+		t.Errorf("%v: %v", err, wrong)
+	}
 }
 
 // recordedSurface runs code-generator over the fixture.

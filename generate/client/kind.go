@@ -14,6 +14,7 @@ import (
 type (
 	set struct {
 		Package string // import path of the directory that holds everything
+		Typed   bool   // client-go has typed informers
 		Groups  []*group
 	}
 	group struct {
@@ -54,6 +55,8 @@ func (s *set) member(name string) any {
 	switch name {
 	case "Package":
 		return s.Package
+	case "Typed":
+		return s.Typed
 	case "Groups":
 		return list(s.Groups)
 	}

@@ -19,7 +19,7 @@ import (
 
 // Interface is what the clientset and its fake have in common.
 type Interface interface {
-	Discovery() discovery.DiscoveryInterface
+	Discovery() discovery.DiscoveryInterfaces
 	ExampleV1() examplev1.ExampleV1Interface
 }
 
@@ -33,7 +33,7 @@ type Clientset struct {
 func (c *Clientset) ExampleV1() examplev1.ExampleV1Interface { return c.examplev1 }
 
 // Discovery returns the discovery client.
-func (c *Clientset) Discovery() discovery.DiscoveryInterface {
+func (c *Clientset) Discovery() discovery.DiscoveryInterfaces {
 	if c == nil {
 		return nil
 	}

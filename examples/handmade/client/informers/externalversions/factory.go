@@ -190,9 +190,12 @@ func (f *sharedInformerFactory) InformerFor(obj runtime.Object, newFunc internal
 // server is watched once.
 type SharedInformerFactory interface {
 	internalinterfaces.SharedInformerFactory
-	// StartWithContext starts what was asked for and does not run yet, until the
-	// context ends.
+	// Start starts what was asked for and does not run yet, until the channel is closed.
+	Start(stopCh <-chan struct{})
+	// StartWithContext does so until the context ends.
 	StartWithContext(ctx context.Context)
+	// InformerFor returns the informer of a type; newFunc makes it if there is none yet.
+	InformerFor(obj runtime.Object, newFunc internalinterfaces.NewInformerFunc) cache.SharedIndexInformer
 	// Shutdown waits for all informers to stop; their stop channels must be
 	// closed. No informer starts afterwards.
 	Shutdown()

@@ -60,7 +60,7 @@ var (
 )
 
 // Discovery returns a fake.
-func (c *Clientset) Discovery() discovery.DiscoveryInterface { return c.discovery }
+func (c *Clientset) Discovery() discovery.DiscoveryInterfaces { return c.discovery }
 
 // Tracker returns what holds the objects.
 func (c *Clientset) Tracker() testing.ObjectTracker { return c.tracker }

@@ -28,6 +28,32 @@ type GreetingInformer interface {
 	Lister() listers.GreetingLister
 }
 
+// TypedGreetingInformer is a GreetingInformer whose shared informer has the type of the kind
+// as well.
+type TypedGreetingInformer interface {
+	Informer() cache.SharedIndexInformer
+	TypedInformer() GreetingIndexInformer
+	Lister() listers.GreetingLister
+}
+
+// GreetingIndexInformer is a shared informer with handlers and indexers of the kind.
+type GreetingIndexInformer cache.TypedSharedIndexInformer[*api.Greeting]
+
+// GreetingHandlerFuncs are functions that handle events of the kind.
+type GreetingHandlerFuncs = cache.TypedResourceEventHandlerFuncs[*api.Greeting]
+
+// GreetingDetailedHandlerFuncs are GreetingHandlerFuncs that learn which objects are of the first list.
+type GreetingDetailedHandlerFuncs = cache.TypedResourceEventHandlerDetailedFuncs[*api.Greeting]
+
+// GreetingFilteringHandler hands on events of some objects of the kind.
+type GreetingFilteringHandler = cache.TypedFilteringResourceEventHandler[*api.Greeting]
+
+// GreetingIndexers find objects of the kind by values of theirs.
+type GreetingIndexers = cache.TypedIndexers[*api.Greeting]
+
+// DeletedGreeting is what handlers see of an object that is gone.
+type DeletedGreeting = cache.DeletedObject[*api.Greeting]
+
 type greetingInformer struct {
 	factory   internalinterfaces.SharedInformerFactory
 	tweak     internalinterfaces.TweakListOptionsFunc
@@ -72,6 +98,21 @@ func NewGreetingInformerWithOptions(client versioned.Interface, namespace string
 	)
 }
 
+// NewTypedGreetingInformer is NewGreetingInformer with the type of the kind.
+func NewTypedGreetingInformer(client versioned.Interface, namespace string, resync time.Duration, indexers GreetingIndexers) GreetingIndexInformer {
+	return NewTypedGreetingInformerWithOptions(client, namespace, internalinterfaces.InformerOptions{ResyncPeriod: resync, Indexers: cache.TypedIndexersToIndexers(indexers)})
+}
+
+// NewTypedFilteredGreetingInformer is NewFilteredGreetingInformer with the type of the kind.
+func NewTypedFilteredGreetingInformer(client versioned.Interface, namespace string, resync time.Duration, indexers GreetingIndexers, tweak internalinterfaces.TweakListOptionsFunc) GreetingIndexInformer {
+	return NewTypedGreetingInformerWithOptions(client, namespace, internalinterfaces.InformerOptions{ResyncPeriod: resync, Indexers: cache.TypedIndexersToIndexers(indexers), TweakListOptions: tweak})
+}
+
+// NewTypedGreetingInformerWithOptions is NewGreetingInformerWithOptions with the type of the kind.
+func NewTypedGreetingInformerWithOptions(client versioned.Interface, namespace string, options internalinterfaces.InformerOptions) GreetingIndexInformer {
+	return ToGreetingIndexInformer(NewGreetingInformerWithOptions(client, namespace, options))
+}
+
 func (f *greetingInformer) make(client versioned.Interface, resync time.Duration) cache.SharedIndexInformer {
 	return NewGreetingInformerWithOptions(client, f.namespace, internalinterfaces.InformerOptions{
 		ResyncPeriod:     resync,
@@ -87,4 +128,31 @@ func (f *greetingInformer) Informer() cache.SharedIndexInformer {
 
 func (f *greetingInformer) Lister() listers.GreetingLister {
 	return listers.NewGreetingLister(f.Informer().GetIndexer())
+}
+
+func (f *greetingInformer) TypedInformer() GreetingIndexInformer {
+	return ToGreetingIndexInformer(f.Informer())
+}
+
+// ToTypedGreetingInformer gives an informer of the kind its type.
+func ToTypedGreetingInformer(informer GreetingInformer) TypedGreetingInformer {
+	if typed, ok := informer.(TypedGreetingInformer); ok {
+		return typed
+	}
+	return typedGreetingInformer{informer}
+}
+
+type typedGreetingInformer struct{ GreetingInformer }
+
+func (i typedGreetingInformer) TypedInformer() GreetingIndexInformer {
+	return ToGreetingIndexInformer(i.Informer())
+}
+
+// ToGreetingIndexInformer gives a shared informer the type of the objects that it holds. Where
+// it holds others, typed methods of what is returned panic.
+func ToGreetingIndexInformer(informer cache.SharedIndexInformer) GreetingIndexInformer {
+	if typed, ok := informer.(GreetingIndexInformer); ok {
+		return typed
+	}
+	return cache.NewTypedSharedIndexInformer[*api.Greeting](informer)
 }

@@ -10,7 +10,7 @@ import "github.com/steer-dev/steer/examples/handmade/client/informers/externalve
 
 // Interface has an informer for every kind.
 type Interface interface {
-	Greetings() GreetingInformer
+	Greetings() TypedGreetingInformer
 }
 
 type version struct {
@@ -24,6 +24,6 @@ func New(f internalinterfaces.SharedInformerFactory, namespace string, tweak int
 	return &version{factory: f, namespace: namespace, tweak: tweak}
 }
 
-func (v *version) Greetings() GreetingInformer {
+func (v *version) Greetings() TypedGreetingInformer {
 	return &greetingInformer{factory: v.factory, namespace: v.namespace, tweak: v.tweak}
 }
