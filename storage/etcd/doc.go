@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package etcd is a [storage.Elector] on etcd 3.6, for several servers of one control plane:
+// Package etcd is a [storage.Elector] on etcd 3.7, for several servers of one control plane:
 //
 //	store, err := etcd.Open(ctx, etcd.Options{Endpoints: []string{"https://10.0.0.1:2379"}, TLS: config})
 //	plane, err := controlplane.New(controlplane.Options{Store: store, ...})

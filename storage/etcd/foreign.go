@@ -20,6 +20,7 @@ import (
 	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/steer-dev/steer/storage"
 )
@@ -141,7 +142,7 @@ func readBackup(db *bbolt.DB, prefix []byte) (newest map[string]*mvccpb.KeyValue
 			}
 			revision = storage.Revision(binary.BigEndian.Uint64(k))
 			kv := &mvccpb.KeyValue{}
-			if err := kv.Unmarshal(v); err != nil {
+			if err := proto.Unmarshal(v, kv); err != nil {
 				return fmt.Errorf("revision %d: %w", revision, err)
 			}
 			switch {

@@ -9,6 +9,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/protobuf/proto"
 )
 
 // based counts the revisions of etcd from a base, which is that of data that was restored
@@ -117,13 +118,14 @@ type basedTxn struct {
 func (t basedTxn) If(conditions ...clientv3.Cmp) clientv3.Txn {
 	raw := make([]clientv3.Cmp, len(conditions))
 	for i, c := range conditions {
-		switch target := c.TargetUnion.(type) {
+		raw[i] = c.Clone()
+		compared := raw[i].GetCompare()
+		switch target := compared.TargetUnion.(type) {
 		case *pb.Compare_ModRevision:
-			c.TargetUnion = &pb.Compare_ModRevision{ModRevision: t.base.raw(target.ModRevision)}
+			compared.TargetUnion = &pb.Compare_ModRevision{ModRevision: t.base.raw(target.ModRevision)}
 		case *pb.Compare_CreateRevision:
-			c.TargetUnion = &pb.Compare_CreateRevision{CreateRevision: t.base.raw(target.CreateRevision)}
+			compared.TargetUnion = &pb.Compare_CreateRevision{CreateRevision: t.base.raw(target.CreateRevision)}
 		}
-		raw[i] = c
 	}
 	return basedTxn{t.Txn.If(raw...), t.base}
 }
@@ -163,7 +165,9 @@ func (w basedWatcher) Watch(ctx context.Context, key string, opts ...clientv3.Op
 	go func() {
 		defer close(to)
 		for resp := range from {
-			w.base.header(&resp.Header)
+			// What tells of progress has one header for all watchers of a stream.
+			resp.Header = proto.CloneOf(resp.Header)
+			w.base.header(resp.Header)
 			if resp.CompactRevision != 0 {
 				resp.CompactRevision += int64(w.base)
 			}

@@ -17,6 +17,7 @@ import (
 
 	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"google.golang.org/protobuf/proto"
 
 	"k8s.io/client-go/rest"
 
@@ -38,7 +39,7 @@ func writeBackup(t *testing.T, file string, versions ...*mvccpb.KeyValue) {
 			return err
 		}
 		for _, kv := range versions {
-			value, err := kv.Marshal()
+			value, err := proto.Marshal(kv)
 			if err != nil {
 				return err
 			}
