@@ -145,7 +145,7 @@ func changes(e storage.Event, member string) bool {
 
 // generation is that of an object, as it is written.
 func generation(rec *storage.Record) string {
-	return string(step.Member(step.Member(rec.Value, "metadata"), "generation"))
+	return string(jsontext.Raw(rec.Value, "metadata", "generation"))
 }
 
 // follow notes where an autoscaler looks; nowhere for the zero key.
