@@ -64,11 +64,25 @@ func (r *Resource) model() string {
 	if r.Type != nil {
 		return gotypes.Name(r.Type)
 	}
-	return modelName(r.Group, r.Version, r.Kind)
+	return modelName(r.Group, r.Version, r.Kind) + r.suffix
 }
 
 // listModel returns the definition name of its list.
-func (r *Resource) listModel() string { return strings.TrimSuffix(r.model(), r.Kind) + r.ListKind }
+func (r *Resource) listModel() string {
+	return strings.TrimSuffix(strings.TrimSuffix(r.model(), r.suffix), r.Kind) + r.ListKind + r.suffix
+}
+
+// beside returns the group version with other names for definitions of custom kinds that
+// others have taken: built-in kinds, whose Go packages a group of such a kind may spell.
+func (v *groupVersion) beside(taken map[string]*spec.Schema) *groupVersion {
+	out := &groupVersion{GroupVersion: v.GroupVersion, resources: slices.Clone(v.resources)}
+	for i := range out.resources {
+		if r := &out.resources[i]; r.Type == nil && (taken[r.model()] != nil || taken[r.listModel()] != nil) {
+			r.suffix = "_v2"
+		}
+	}
+	return out
+}
 
 // model returns the definition name of the body of a subresource.
 func (s *Subresource) model(r *Resource) string {

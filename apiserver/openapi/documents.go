@@ -4,8 +4,10 @@
 package openapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -98,7 +100,11 @@ func statusText(code string) string {
 // v2 builds the version 2 document, which covers all group versions.
 func (d *Documents) v2() any {
 	paths, definitions := map[string]any{}, map[string]*spec.Schema{}
-	for _, v := range d.versions {
+	// Built-in kinds come first: they have the names that they always have.
+	for _, key := range slices.SortedFunc(maps.Keys(d.versions), func(a, b string) int {
+		return cmp.Or(cmp.Compare(custom(d.versions[a]), custom(d.versions[b])), cmp.Compare(a, b))
+	}) {
+		v := d.versions[key].beside(definitions)
 		for p, item := range v.paths() {
 			out := map[string]any{}
 			for method, op := range item.operations {
@@ -133,6 +139,14 @@ func (d *Documents) v2() any {
 		}},
 		"security": []any{map[string]any{"BearerToken": []string{}}},
 	}
+}
+
+// custom is 1 for a group version of custom kinds.
+func custom(v *groupVersion) int {
+	if v.resources[0].Type == nil {
+		return 1
+	}
+	return 0
 }
 
 func kindsOf(s *spec.Schema) []any {

@@ -50,6 +50,8 @@ type Resource struct {
 	Protobuf bool
 	// Selectable fields of a custom resource, such as "spec.colour".
 	Selectable []string
+
+	suffix string // of the names of its definitions in version 2, where others have them
 }
 
 // Subresource is a path below the objects of a resource.

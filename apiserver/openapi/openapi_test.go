@@ -177,6 +177,43 @@ func TestVersion2Definitions(t *testing.T) {
 	}
 }
 
+// TestCustomKindsLeaveTheSchemasOfBuiltInKindsAlone: the group of one may spell the Go package
+// of the other, backwards.
+func TestCustomKindsLeaveTheSchemasOfBuiltInKindsAlone(t *testing.T) {
+	t.Parallel()
+	list := resources(t)
+	for _, r := range list {
+		if r.Type == nil {
+			r.Group, r.Version, r.Kind, r.ListKind, r.Plural = "apps.api.k8s.io", "v1", "Deployment", "DeploymentList", "deployments"
+			list = append(list, r)
+			break
+		}
+	}
+	_, doc := fetch(t, New(list, Options{Version: "v1.36.0"}), "/openapi/v2")
+	definitions := doc["definitions"].(map[string]any)
+	text := func(name string) string {
+		raw, err := json.Marshal(definitions[name])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(raw)
+	}
+	const builtIn = "io.k8s.api.apps.v1.Deployment"
+	if got := text(builtIn); !strings.Contains(got, "io.k8s.api.apps.v1.DeploymentSpec") {
+		t.Errorf("the schema of the built-in kind is %s", got)
+	}
+	if got := text(builtIn + "_v2"); !strings.Contains(got, "A widget.") {
+		t.Errorf("the schema of the custom kind is %s", got)
+	}
+	if got := text(builtIn + "List_v2"); !strings.Contains(got, `"#/definitions/`+builtIn+`_v2"`) {
+		t.Errorf("the schema of its list is %s", got)
+	}
+	raw, err := json.Marshal(doc["paths"].(map[string]any)["/apis/apps.api.k8s.io/v1/namespaces/{namespace}/deployments/{name}"])
+	if err != nil || !strings.Contains(string(raw), `"#/definitions/`+builtIn+`_v2"`) {
+		t.Errorf("its path is %s (%v)", raw, err)
+	}
+}
+
 func TestIndexAndCaching(t *testing.T) {
 	t.Parallel()
 	d := New(resources(t), Options{Version: "v1.37.0"})

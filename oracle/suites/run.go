@@ -101,9 +101,15 @@ func (r Runner) one(ctx context.Context, name string) Line {
 	within, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
 	cmd := exec.CommandContext(within, r.Binary, "-test.v", "-test.run=^"+name+"$", fmt.Sprintf("-test.timeout=%s", Limit))
+	// Tests name files in it that others name, too.
+	own, err := os.MkdirTemp("", "steer-suites-")
+	if err != nil {
+		return Line{Fail, err.Error()}
+	}
+	defer os.RemoveAll(own)
 	var out bytes.Buffer
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = r.Dir, r.environment(), &out, &out
-	err := children.Run(within, cmd)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = r.Dir, append(r.environment(), "TMPDIR="+own), &out, &out
+	err = children.Run(within, cmd)
 	switch {
 	case err == nil && bytes.Contains(out.Bytes(), []byte("--- SKIP: "+name+" ")):
 		return Line{Skip, "it skips itself"}

@@ -37,6 +37,6 @@ func kubernetes() []string {
 		"deployment", "replicaset", "replicationcontroller", "statefulset", "daemonset", "job", "cronjob",
 		"configmap", "secrets", "storageclasses", "pods", "node", "defaulttolerationseconds", "ttlcontroller",
 		"service", "endpoints", "endpointslice", "certificates", "clustertrustbundles", "pvc", "apimachinery", "apimachinery/apply",
-		"servicecidr", "dualstack", "network", "examples",
+		"servicecidr", "dualstack", "network",
 	}
 }

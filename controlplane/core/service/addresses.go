@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -61,10 +60,23 @@ func validateRanges(r, old *networkingv1.ServiceCIDR) field.ErrorList {
 	spec := root.Child("spec")
 	f := spec.Child("cidrs")
 	if old != nil {
-		if !equality.Semantic.DeepEqual(r.Spec.CIDRs, old.Spec.CIDRs) {
-			f.Unchanged(valid.Self, r.Spec.CIDRs, old.Spec.CIDRs)
+		is, was := r.Spec.CIDRs, old.Spec.CIDRs
+		switch {
+		case len(is) == len(was):
+			for i := range is {
+				if at := f.Index(i); is[i] != was[i] {
+					at.Unchanged(valid.Self, is[i], was[i])
+				}
+			}
+			return errs
+		case len(was) == 1 && len(is) == 2: // a range of the other family is added
+			if at := f.Index(0); is[0] != was[0] {
+				at.Unchanged(valid.Self, is[0], was[0])
+			}
+		default:
+			f.Unchanged(valid.Self, is, was)
+			return errs
 		}
-		return errs
 	}
 	switch n := len(r.Spec.CIDRs); {
 	case n == 0:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/core/kind"
@@ -156,6 +157,33 @@ func TestRangesOfServicesAreChecked(t *testing.T) {
 		}
 		if err := CheckRanges(ranges); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// TestRangesGainASecondFamily and change in no other way.
+func TestRangesGainASecondFamily(t *testing.T) {
+	t.Parallel()
+	const four, six = "10.0.0.0/24", "2001:db8::/112"
+	for name, c := range map[string]struct {
+		was, is []string
+		want    string
+	}{
+		"the same":       {[]string{four}, []string{four}, ""},
+		"one more":       {[]string{four}, []string{four, six}, ""},
+		"the same twice": {[]string{four}, []string{four, "10.1.0.0/24"}, "spec.cidrs: Invalid value: [\"10.0.0.0/24\",\"10.1.0.0/24\"]: may specify no more than one IP for each IP family"},
+		"another":        {[]string{four}, []string{six}, "spec.cidrs[0]: Invalid value: \"2001:db8::/112\": field is immutable"},
+		"before it":      {[]string{four}, []string{six, four}, "spec.cidrs[0]: Invalid value: \"2001:db8::/112\": field is immutable"},
+		"one less":       {[]string{four, six}, []string{four}, "spec.cidrs: Invalid value: [\"10.0.0.0/24\"]: field is immutable"},
+	} {
+		was, is := &networkingv1.ServiceCIDR{}, &networkingv1.ServiceCIDR{}
+		was.Spec.CIDRs, is.Spec.CIDRs = c.was, c.is
+		got := ""
+		if err := validateRanges(is, was).ToAggregate(); err != nil {
+			got = err.Error()
+		}
+		if (got == "") != (c.want == "") || !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
 }

@@ -62,7 +62,11 @@ func Start(logf func(format string, args ...any), flags ...string) (_ *Plane, er
 		return nil, err
 	}
 	token, tokens := rand.Text(), filepath.Join(dir, "tokens.csv")
-	if err := os.WriteFile(tokens, []byte(token+",admin,admin,system:masters\n"), 0o600); err != nil {
+	flags, more, err := withoutTokens(withoutEtcd(flags))
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(tokens, []byte(token+",admin,admin,system:masters\n"+more), 0o600); err != nil {
 		return nil, err
 	}
 	log, err := os.Create(filepath.Join(dir, "log"))
@@ -73,7 +77,7 @@ func Start(logf func(format string, args ...any), flags ...string) (_ *Plane, er
 	p.process, err = process.Start(log, program, append([]string{
 		fmt.Sprintf("--secure-port=%d", ports[0]), "--cert-dir=" + dir, "--token-auth-file=" + tokens,
 		"--kubelets=127.0.0.0/8", // those of tests
-	}, withoutEtcd(flags)...)...)
+	}, flags...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -133,4 +137,26 @@ func withoutEtcd(flags []string) []string {
 		out = append(out, flags[i])
 	}
 	return out
+}
+
+// withoutTokens leaves out the flag of a file with tokens, and returns what is in it.
+func withoutTokens(flags []string) (others []string, tokens string, err error) {
+	const name = "--token-auth-file"
+	for i := 0; i < len(flags); i++ {
+		file, found := strings.CutPrefix(flags[i], name+"=")
+		if !found && flags[i] == name && i+1 < len(flags) {
+			i++
+			file, found = flags[i], true
+		}
+		if !found {
+			others = append(others, flags[i])
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, "", err
+		}
+		tokens += string(text) + "\n"
+	}
+	return others, tokens, nil
 }

@@ -4,6 +4,8 @@
 package plane
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 )
@@ -13,5 +15,22 @@ func TestFlagsOfEtcdAreLeftOutWithTheirValues(t *testing.T) {
 	got := withoutEtcd([]string{"--etcd-prefix", "a", "--etcd-servers=http://x", "--v=1", "--etcd-tls", "--runtime-config", "api/all=true"})
 	if want := []string{"--v=1", "--runtime-config", "api/all=true"}; !slices.Equal(got, want) {
 		t.Errorf("left are %q, want %q", got, want)
+	}
+}
+
+func TestTokensOfTheTestAreTakenOver(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "tokens.csv")
+	if err := os.WriteFile(file, []byte("t,user,uid"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, flags := range [][]string{{"--v=1", "--token-auth-file=" + file}, {"--token-auth-file", file, "--v=1"}} {
+		others, tokens, err := withoutTokens(flags)
+		if err != nil || !slices.Equal(others, []string{"--v=1"}) || tokens != "t,user,uid\n" {
+			t.Errorf("%q: left are %q, the tokens %q: %v", flags, others, tokens, err)
+		}
+	}
+	if _, _, err := withoutTokens([]string{"--token-auth-file=absent"}); err == nil {
+		t.Error("a file that is not there is no error")
 	}
 }
