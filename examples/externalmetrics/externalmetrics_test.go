@@ -186,10 +186,11 @@ func TestAutoscalersFollowQueues(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	const (
-		external = "{type: External, external: {metric: {name: queue-length, selector: {matchLabels: {queue: NAME}}}, target: {type: AverageValue, averageValue: '10'}}}"
-		service  = "{type: Object, object: {describedObject: {apiVersion: v1, kind: Service, name: NAME}, metric: {name: queue-length}, target: {type: Value, value: '10'}}}"
-		pods     = "{type: Pods, pods: {metric: {name: queue-share, selector: {matchLabels: {queue: NAME}}}, target: {type: AverageValue, averageValue: '10'}}}"
-		rescaled = "AbleToScale=True SucceededRescale, ScalingActive=True ValidMetricFound, ScalingLimited="
+		external  = "{type: External, external: {metric: {name: queue-length, selector: {matchLabels: {queue: NAME}}}, target: {type: AverageValue, averageValue: '10'}}}"
+		service   = "{type: Object, object: {describedObject: {apiVersion: v1, kind: Service, name: NAME}, metric: {name: queue-length}, target: {type: Value, value: '10'}}}"
+		pods      = "{type: Pods, pods: {metric: {name: queue-share, selector: {matchLabels: {queue: NAME}}}, target: {type: AverageValue, averageValue: '10'}}}"
+		rescaled  = "AbleToScale=True SucceededRescale, ScalingActive=True ValidMetricFound, ScalingLimited="
+		notToZero = ", ScaledToZero=False NotScaledToZero" // HPAScaleToZero (KEP-2021)
 	)
 	for name, test := range map[string]struct {
 		metric, length string
@@ -207,7 +208,7 @@ func TestAutoscalersFollowQueues(t *testing.T) {
 		c.create("{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: " + name + "}, spec: {maxReplicas: 6, " +
 			"behavior: {scaleDown: {stabilizationWindowSeconds: 0}}, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: " + name + "}, " +
 			"metrics: [" + strings.ReplaceAll(test.metric, "NAME", name) + "]}}")
-		if got, want := c.scales(name, test.to), rescaled+test.limited; got != want {
+		if got, want := c.scales(name, test.to), rescaled+test.limited+notToZero; got != want {
 			t.Errorf("%s: the conditions are %s, want %s", name, got, want)
 		}
 	}
