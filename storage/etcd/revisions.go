@@ -165,7 +165,7 @@ func (w basedWatcher) Watch(ctx context.Context, key string, opts ...clientv3.Op
 	go func() {
 		defer close(to)
 		for resp := range from {
-			// What tells of progress has one header for all watchers of a stream.
+			// Notifications of progress have one header for all watchers of a stream.
 			resp.Header = proto.CloneOf(resp.Header)
 			w.base.header(resp.Header)
 			if resp.CompactRevision != 0 {

@@ -25,7 +25,7 @@ func (w onStream) Watch(context.Context, string, ...clientv3.OpOption) clientv3.
 	return watch
 }
 
-// TestProgressOfAStreamIsCountedOnce: the client gives what tells of progress to all watchers of a
+// TestProgressOfAStreamIsCountedOnce: the client sends notifications of progress to all watchers of a
 // stream, with one header.
 func TestProgressOfAStreamIsCountedOnce(t *testing.T) {
 	t.Parallel()
