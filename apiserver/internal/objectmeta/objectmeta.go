@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/steer-dev/steer/apiserver/internal/doc"
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
@@ -107,6 +108,9 @@ func ValidateNew(ctx context.Context, in *resource.Resource, by resource.Strateg
 		rule = pathSegment
 	}
 	metadata := func() field.ErrorList {
+		if tracked && plain(in, obj, nil) {
+			return nil
+		}
 		return apivalidation.ValidateObjectMetaAccessor(metadataToValidate(obj, tracked), in.Namespaced, rule, field.NewPath("metadata"))
 	}
 	if list.Once {
@@ -120,6 +124,9 @@ func ValidateNew(ctx context.Context, in *resource.Resource, by resource.Strateg
 
 // ValidateChanged validates the metadata of an update.
 func ValidateChanged(in *resource.Resource, list resource.MetadataErrors, obj, old resource.Object, tracked bool) field.ErrorList {
+	if tracked && plain(in, obj, old) {
+		return nil
+	}
 	path, meta := field.NewPath("metadata"), metadataToValidate(obj, tracked)
 	if old.GetResourceVersion() == "" {
 		meta = withoutRevisions{meta}
@@ -154,6 +161,42 @@ func metadataToValidate(obj resource.Object, tracked bool) metav1.Object {
 		return withoutManagedFields{obj}
 	}
 	return obj
+}
+
+// plain reports whether the metadata of an object is certainly valid.
+//
+//steer:fast metadata
+func plain(in *resource.Resource, obj, old resource.Object) bool {
+	name := PlainSubdomain
+	if rule := in.NameRule; rule != nil {
+		name = func(text string) bool { return len(rule(text, false)) == 0 }
+	}
+	d, ok := obj.(*resource.Doc)
+	if !ok {
+		if in.NameRule != nil && obj.GetGenerateName() != "" {
+			return false // what a prefix has to be is another rule
+		}
+		var before metav1.Object
+		if old != nil {
+			before = old
+		}
+		return PlainTypedMetadata(obj, before, in.Namespaced, name)
+	}
+	metadata, ok := doc.Metadata(d)
+	if !ok {
+		return false
+	}
+	var before map[string]any
+	if old != nil {
+		was, ok := old.(*resource.Doc)
+		if !ok {
+			return false
+		}
+		if before, ok = doc.Metadata(was); !ok {
+			return false
+		}
+	}
+	return PlainMetadata(metadata, before, in.Namespaced, name)
 }
 
 // withoutManagedFields is an object that shows no managedFields.
