@@ -14,13 +14,13 @@ import (
 
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/storage"
-	"github.com/steer-dev/steer/storage/storagetest"
+	"github.com/steer-dev/steer/storage/storagetest/shared"
 )
 
 func TestServersOfOneDatabaseReadEachOthersWrites(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		db := storagetest.NewShared(1)
+		db := shared.New(1)
 		first, second := db.Open(storage.MemoryOptions{}), db.Open(storage.MemoryOptions{})
 		defer first.Close()
 		defer second.Close()
@@ -56,7 +56,7 @@ func TestServersOfOneDatabaseReadEachOthersWrites(t *testing.T) {
 func TestReadsOfAnyRevisionWaitForWhatIsOlderThanFiveSeconds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		db := storagetest.NewShared(1)
+		db := shared.New(1)
 		first, second := db.Open(storage.MemoryOptions{}), db.Open(storage.MemoryOptions{})
 		defer first.Close()
 		defer second.Close()

@@ -24,7 +24,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/wiretest"
 	"github.com/steer-dev/steer/controlplane"
 	"github.com/steer-dev/steer/storage"
-	"github.com/steer-dev/steer/storage/storagetest"
+	"github.com/steer-dev/steer/storage/storagetest/shared"
 	"github.com/steer-dev/steer/storage/storagetest/teststore"
 )
 
@@ -124,7 +124,7 @@ func steerTarget(t *testing.T, script *wiretest.Script) *wiretest.Target {
 	}
 	var store storage.Store
 	if teststore.Several() {
-		db := storagetest.NewShared(1)
+		db := shared.New(1)
 		leads, follows := db.OpenServer(storage.MemoryOptions{}), db.OpenServer(storage.MemoryOptions{})
 		t.Cleanup(func() { _, _ = leads.Close(), follows.Close() }) // closing such a store does not fail
 		leader := options

@@ -20,7 +20,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/controlplane"
 	"github.com/steer-dev/steer/storage"
-	"github.com/steer-dev/steer/storage/storagetest"
+	"github.com/steer-dev/steer/storage/storagetest/shared"
 )
 
 // actors is a server that is sent requests by actors who have no certificates.
@@ -31,7 +31,7 @@ type actors struct {
 	admin *api
 	pause func() (resume func())
 	// other is a store of the same data that is never paused.
-	other *storagetest.SharedStore
+	other *shared.Store
 }
 
 // setUp is one way in which a server runs.
@@ -53,7 +53,7 @@ func setUps() []setUp {
 	return []setUp{
 		{"alone", func(t *testing.T) *actors {
 			t.Helper()
-			db := storagetest.NewShared(1)
+			db := shared.New(1)
 			store := db.Open(storage.MemoryOptions{})
 			t.Cleanup(func() { _ = store.Close() })
 			keys, err := controlplane.NewKeys()
@@ -95,7 +95,7 @@ func onEachServer(t *testing.T, test func(*actors)) {
 	}
 }
 
-func otherStore(t *testing.T, db *storagetest.Shared) *storagetest.SharedStore {
+func otherStore(t *testing.T, db *shared.Database) *shared.Store {
 	t.Helper()
 	store := db.Open(storage.MemoryOptions{})
 	t.Cleanup(func() { _ = store.Close() })

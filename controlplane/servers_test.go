@@ -21,13 +21,13 @@ import (
 	"github.com/steer-dev/steer/apiserver/notes"
 	"github.com/steer-dev/steer/controlplane"
 	"github.com/steer-dev/steer/storage"
-	"github.com/steer-dev/steer/storage/storagetest"
+	"github.com/steer-dev/steer/storage/storagetest/shared"
 )
 
 // cluster is several servers of one database in this process.
 type cluster struct {
 	*testing.T
-	db      *storagetest.Shared
+	db      *shared.Database
 	keys    *controlplane.Keys
 	edit    func(*controlplane.Options) // nil: nothing
 	servers []*server
@@ -37,7 +37,7 @@ type cluster struct {
 type server struct {
 	*controlplane.Plane
 	*api
-	store *storagetest.SharedServer
+	store *shared.Server
 }
 
 // newCluster starts n servers.
@@ -53,7 +53,7 @@ func newClusterOf(t *testing.T, n int, edit func(*controlplane.Options)) *cluste
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{T: t, db: storagetest.NewShared(1), keys: keys, edit: edit}
+	c := &cluster{T: t, db: shared.New(1), keys: keys, edit: edit}
 	t.Cleanup(func() {
 		var stopping sync.WaitGroup
 		for _, s := range c.servers {
@@ -275,7 +275,7 @@ func TestNotesOfAServerThatLeadsAgainHaveAGap(t *testing.T) {
 		c.awaitLeaderOtherThan(other)
 		thaw()
 		leads.must(http.MethodPost, path, "metadata: {generateName: a-}")
-		// What it refuses to the other one tells that it was replaced; it campaigns again then.
+		// The other one finds out by a write that is refused, and campaigns again.
 		for code := http.StatusServiceUnavailable; code != http.StatusCreated; {
 			if code, _ = other.do(http.MethodPost, path, "metadata: {generateName: a-}"); code != http.StatusCreated && code != http.StatusServiceUnavailable {
 				t.Fatal(code)

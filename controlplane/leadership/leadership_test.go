@@ -32,7 +32,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/controlplane/leadership"
 	"github.com/steer-dev/steer/storage"
-	"github.com/steer-dev/steer/storage/storagetest"
+	"github.com/steer-dev/steer/storage/storagetest/shared"
 )
 
 // authority signs the certificates of servers.
@@ -100,7 +100,7 @@ type pair struct {
 func newPair(t *testing.T, handler http.HandlerFunc) *pair {
 	t.Helper()
 	a := newAuthority(t)
-	db := storagetest.NewShared(1)
+	db := shared.New(1)
 	open := func(identity string) (*leadership.Server, storage.Elector) {
 		store, certificate := db.OpenServer(storage.MemoryOptions{}), a.issue(t)
 		t.Cleanup(func() { _ = store.Close() })
@@ -318,7 +318,7 @@ func TestReadyWhileTheLeaderIsReached(t *testing.T) {
 func TestNotReadyWhileNobodyExecutesRequests(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
-	db := storagetest.NewShared(1)
+	db := shared.New(1)
 	store, certificate := db.OpenServer(storage.MemoryOptions{}), a.issue(t)
 	t.Cleanup(func() { _ = store.Close() })
 	trying := make(chan struct{})
@@ -386,7 +386,7 @@ func (elsewhere) Leader() (storage.Leader, <-chan struct{}) {
 func TestRunLetsRequestsEndBeforeItResigns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := storagetest.NewShared(1).OpenServer(storage.MemoryOptions{})
+		store := shared.New(1).OpenServer(storage.MemoryOptions{})
 		defer store.Close()
 		s := leadership.New(leadership.Options{
 			Keys:  clusterKeys,

@@ -10,14 +10,14 @@ import (
 	"testing"
 
 	"github.com/steer-dev/steer/storage"
-	"github.com/steer-dev/steer/storage/storagetest"
+	"github.com/steer-dev/steer/storage/storagetest/shared"
 )
 
 // Variable is the environment variable that says which store [New] returns.
 const Variable = "STEER_TEST_STORE"
 
 // New returns an empty store for a test of what is above it, closed when the test ends:
-// one in memory, or, if STEER_TEST_STORE is "shared", one on a [storagetest.Shared] database of its
+// one in memory, or, if STEER_TEST_STORE is "shared", one on a [shared.Database] database of its
 // own. Suites run with both what must not depend on a database of its own.
 func New(t testing.TB) storage.Store {
 	var s storage.Store
@@ -25,7 +25,7 @@ func New(t testing.TB) storage.Store {
 	case "", "memory", "several":
 		s = storage.NewMemory(storage.MemoryOptions{})
 	case "shared":
-		s = storagetest.NewShared(1).Open(storage.MemoryOptions{})
+		s = shared.New(1).Open(storage.MemoryOptions{})
 	default:
 		t.Fatalf("%s is %q; it can be memory, shared or several", Variable, kind)
 	}

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package storagetest_test
+package shared_test
 
 import (
 	"context"
@@ -12,10 +12,11 @@ import (
 
 	"github.com/steer-dev/steer/storage"
 	"github.com/steer-dev/steer/storage/storagetest"
+	"github.com/steer-dev/steer/storage/storagetest/shared"
 )
 
 func openShared(*testing.T) storage.Store {
-	return storagetest.NewShared(1).Open(storage.MemoryOptions{})
+	return shared.New(1).Open(storage.MemoryOptions{})
 }
 
 func TestStoreOnASharedDatabaseKeepsTheContract(t *testing.T) {
@@ -30,7 +31,7 @@ func TestStoreOnASharedDatabaseAgreesWithTheModel(t *testing.T) {
 
 func TestStoresOnASharedDatabaseAreLinearizable(t *testing.T) {
 	t.Parallel()
-	db := storagetest.NewShared(1)
+	db := shared.New(1)
 	var stores []storage.Store
 	for range 3 {
 		s := db.Open(storage.MemoryOptions{})
@@ -44,21 +45,21 @@ func TestServersOfASharedDatabaseKeepTheContractOfElections(t *testing.T) {
 	t.Parallel()
 	storagetest.Elections(t, storagetest.Servers{
 		Open: func(_ *testing.T, n int) []storage.Elector {
-			db := storagetest.NewShared(1)
+			db := shared.New(1)
 			var servers []storage.Elector
 			for range n {
 				servers = append(servers, db.OpenServer(storage.MemoryOptions{}))
 			}
 			return servers
 		},
-		Expire: func(_ *testing.T, leader storage.Elector) { leader.(*storagetest.SharedServer).Expire() },
+		Expire: func(_ *testing.T, leader storage.Elector) { leader.(*shared.Server).Expire() },
 	})
 }
 
 func TestServerThatLeadsKeepsTheContractOfStores(t *testing.T) {
 	t.Parallel()
 	storagetest.Run(t, func(t *testing.T) storage.Store {
-		s := storagetest.NewShared(1).OpenServer(storage.MemoryOptions{})
+		s := shared.New(1).OpenServer(storage.MemoryOptions{})
 		if _, err := s.Campaign(t.Context(), storage.Member{Identity: "one"}); err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +70,7 @@ func TestServerThatLeadsKeepsTheContractOfStores(t *testing.T) {
 func TestLeaderThatWasPausedPastItsLeaseCannotWrite(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		db := storagetest.NewShared(1)
+		db := shared.New(1)
 		paused, other := db.OpenServer(storage.MemoryOptions{}), db.OpenServer(storage.MemoryOptions{})
 		defer paused.Close()
 		defer other.Close()
@@ -78,7 +79,7 @@ func TestLeaderThatWasPausedPastItsLeaseCannotWrite(t *testing.T) {
 			t.Fatal(err)
 		}
 		write := storage.Write{Key: storage.Key{Bucket: "b", Name: "n"}, Value: []byte("1"), Expect: storage.AnyRevision}
-		time.Sleep(10 * storagetest.LeaseTime) // it is renewed meanwhile
+		time.Sleep(10 * shared.LeaseTime) // it is renewed meanwhile
 		if _, err := paused.Commit(t.Context(), write); err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +87,7 @@ func TestLeaderThatWasPausedPastItsLeaseCannotWrite(t *testing.T) {
 		if _, err := other.Campaign(t.Context(), storage.Member{Identity: "other"}); err != nil {
 			t.Fatal(err)
 		}
-		if waited := time.Since(began); waited > storagetest.LeaseTime {
+		if waited := time.Since(began); waited > shared.LeaseTime {
 			t.Errorf("the next term began after %v", waited)
 		}
 		thaw()
@@ -100,7 +101,7 @@ func TestLeaderThatWasPausedPastItsLeaseCannotWrite(t *testing.T) {
 func TestServerThatIsFrozenNeitherWritesNorCampaigns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := storagetest.NewShared(1).OpenServer(storage.MemoryOptions{})
+		s := shared.New(1).OpenServer(storage.MemoryOptions{})
 		defer s.Close()
 		if _, err := s.Campaign(t.Context(), storage.Member{Identity: "one"}); err != nil {
 			t.Fatal(err)

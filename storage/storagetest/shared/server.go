@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package storagetest
+package shared
 
 import (
 	"context"
@@ -11,11 +11,11 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// LeaseTime is how long the leader of a [Shared] database keeps leading without renewing
+// LeaseTime is how long the leader of a [Database] database keeps leading without renewing
 // its lease, which it does every third of it.
 const LeaseTime = 30 * time.Second
 
-// lease is the right to lead a [Shared] database. The zero value is that of no one.
+// lease is the right to lead a [Database] database. The zero value is that of no one.
 type lease struct {
 	leader  storage.Leader
 	expires time.Time
@@ -26,7 +26,7 @@ func (l *lease) held() bool { return l.leader.Term != 0 && time.Now().Before(l.e
 
 // acquire makes a member the leader and returns the revision of its term, or 0 and when
 // the lease of another runs out.
-func (d *Shared) acquire(as storage.Member) (storage.Revision, time.Time) {
+func (d *Database) acquire(as storage.Member) (storage.Revision, time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.lease.held() {
@@ -42,7 +42,7 @@ func (d *Shared) acquire(as storage.Member) (storage.Revision, time.Time) {
 }
 
 // renew extends the lease of a term, and reports whether it has not ended.
-func (d *Shared) renew(term storage.Revision) bool {
+func (d *Database) renew(term storage.Revision) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.lease.leader.Term != term || !d.lease.held() {
@@ -53,7 +53,7 @@ func (d *Shared) renew(term storage.Revision) bool {
 }
 
 // release ends a term, if it has not ended.
-func (d *Shared) release(term storage.Revision) {
+func (d *Database) release(term storage.Revision) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.lease.leader.Term != term {
@@ -64,7 +64,7 @@ func (d *Shared) release(term storage.Revision) {
 }
 
 // expire ends the term of the leader as if its lease had run out.
-func (d *Shared) expire() {
+func (d *Database) expire() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.lease.expires = time.Time{}
@@ -73,7 +73,7 @@ func (d *Shared) expire() {
 }
 
 // commitIn makes a write as commit does if the term has not ended.
-func (d *Shared) commitIn(term storage.Revision, w storage.Write) (storage.Revision, error) {
+func (d *Database) commitIn(term storage.Revision, w storage.Write) (storage.Revision, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.lease.leader.Term != term || !d.lease.held() {
@@ -83,13 +83,13 @@ func (d *Shared) commitIn(term storage.Revision, w storage.Write) (storage.Revis
 }
 
 // OpenServer returns a store with the contents of the database that writes while it leads.
-func (d *Shared) OpenServer(o storage.MemoryOptions) *SharedServer {
-	return &SharedServer{SharedStore: d.Open(o)}
+func (d *Database) OpenServer(o storage.MemoryOptions) *Server {
+	return &Server{Store: d.Open(o)}
 }
 
-// SharedServer is a store on a [Shared] database that has to lead it to write.
-type SharedServer struct {
-	*SharedStore
+// Server is a store on a [Database] database that has to lead it to write.
+type Server struct {
+	*Store
 
 	leading sync.Mutex     // guards term and frozen
 	term    *term          // the newest; nil: none so far
@@ -98,7 +98,7 @@ type SharedServer struct {
 }
 
 // Campaign implements [storage.Elector].
-func (s *SharedServer) Campaign(ctx context.Context, as storage.Member) (storage.Term, error) {
+func (s *Server) Campaign(ctx context.Context, as storage.Member) (storage.Term, error) {
 	for {
 		if err := s.usable(ctx); err != nil {
 			return nil, err
@@ -124,7 +124,7 @@ func (s *SharedServer) Campaign(ctx context.Context, as storage.Member) (storage
 }
 
 // begin returns the term of a new leader once the store has what was written before it.
-func (s *SharedServer) begin(ctx context.Context, rev storage.Revision) (storage.Term, error) {
+func (s *Server) begin(ctx context.Context, rev storage.Revision) (storage.Term, error) {
 	t := &term{server: s, revision: rev, done: make(chan struct{})}
 	if err := s.mirror.Wait(ctx, rev); err != nil {
 		s.db.release(rev)
@@ -138,14 +138,14 @@ func (s *SharedServer) begin(ctx context.Context, rev storage.Revision) (storage
 }
 
 // Leader implements [storage.Elector].
-func (s *SharedServer) Leader() (storage.Leader, <-chan struct{}) {
+func (s *Server) Leader() (storage.Leader, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.leader, s.elected
 }
 
 // Commit implements [storage.Committer].
-func (s *SharedServer) Commit(ctx context.Context, w storage.Write) (*storage.Record, error) {
+func (s *Server) Commit(ctx context.Context, w storage.Write) (*storage.Record, error) {
 	if err := w.Validate(); err != nil {
 		return nil, err
 	}
@@ -173,7 +173,7 @@ func (s *SharedServer) Commit(ctx context.Context, w storage.Write) (*storage.Re
 }
 
 // awake has f reach the database, once the store is not frozen; s.leading is held meanwhile.
-func (s *SharedServer) awake(ctx context.Context, f func()) error {
+func (s *Server) awake(ctx context.Context, f func()) error {
 	for {
 		s.leading.Lock()
 		frozen := s.frozen
@@ -193,7 +193,7 @@ func (s *SharedServer) awake(ctx context.Context, f func()) error {
 }
 
 // current returns the newest term, nil if there was none.
-func (s *SharedServer) current() *term {
+func (s *Server) current() *term {
 	s.leading.Lock()
 	defer s.leading.Unlock()
 	return s.term
@@ -201,7 +201,7 @@ func (s *SharedServer) current() *term {
 
 // Freeze keeps the store from renewing its lease, from campaigning, writing and receiving
 // writes until thaw is called, as if its process were paused. Its clock goes on.
-func (s *SharedServer) Freeze() (thaw func()) {
+func (s *Server) Freeze() (thaw func()) {
 	resume := s.Pause()
 	s.leading.Lock()
 	defer s.leading.Unlock()
@@ -216,21 +216,21 @@ func (s *SharedServer) Freeze() (thaw func()) {
 }
 
 // Expire ends the term of the leader in the database before its store knows of it.
-func (s *SharedServer) Expire() { s.db.expire() }
+func (s *Server) Expire() { s.db.expire() }
 
 // Close implements [storage.Keeper]: it ends the term as well.
-func (s *SharedServer) Close() error {
+func (s *Server) Close() error {
 	if t := s.current(); t != nil {
 		s.db.release(t.revision)
 		t.end()
 	}
 	s.keeping.Wait()
-	return s.SharedStore.Close()
+	return s.Store.Close()
 }
 
 // term implements [storage.Term].
 type term struct {
-	server   *SharedServer
+	server   *Server
 	revision storage.Revision
 	done     chan struct{}
 	ending   sync.Once

@@ -1,7 +1,9 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package storagetest
+// Package shared has a database in memory that several stores share, for tests of what runs
+// on more than one server.
+package shared
 
 import (
 	"context"
@@ -15,12 +17,12 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// Shared is a database in memory with any number of stores, which see one another's
+// Database is a database in memory with any number of stores, which see one another's
 // writes as stores on one etcd do: revisions have gaps and are unknown before a write is
 // committed, values are kept without them, several keys may change at one revision, and
 // a write is acknowledged by the database before it arrives at the stores. Suites run on
 // it what must not depend on a database of its own. It is safe for concurrent use.
-type Shared struct {
+type Database struct {
 	mu       sync.Mutex
 	rng      *rand.Rand
 	revision storage.Revision
@@ -38,9 +40,9 @@ type transaction struct {
 	leader   *storage.Leader // the new one; nil: as before
 }
 
-// NewShared returns an empty database. The seed determines the gaps.
-func NewShared(seed uint64) *Shared {
-	return &Shared{
+// New returns an empty database. The seed determines the gaps.
+func New(seed uint64) *Database {
+	return &Database{
 		rng:      rand.New(rand.NewPCG(seed, 0)),
 		modified: map[storage.Key]storage.Revision{},
 		grown:    make(chan struct{}),
@@ -49,9 +51,9 @@ func NewShared(seed uint64) *Shared {
 
 // Open returns a store with the contents of the database. It has a goroutine, which its
 // Close ends. With o.From, a state of this database, it does not know the history up to that.
-func (d *Shared) Open(o storage.MemoryOptions) *SharedStore {
+func (d *Database) Open(o storage.MemoryOptions) *Store {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &SharedStore{
+	s := &Store{
 		db: d, mirror: storage.NewMirror(o), following: make(chan struct{}, 1), elected: make(chan struct{}),
 		end: cancel, ended: make(chan struct{}),
 	}
@@ -72,12 +74,12 @@ func (d *Shared) Open(o storage.MemoryOptions) *SharedStore {
 }
 
 // append assigns a revision to writes; d.mu is held.
-func (d *Shared) append(writes ...storage.Write) storage.Revision {
+func (d *Database) append(writes ...storage.Write) storage.Revision {
 	return d.record(transaction{writes: writes})
 }
 
 // record assigns a revision to a transaction; d.mu is held.
-func (d *Shared) record(t transaction) storage.Revision {
+func (d *Database) record(t transaction) storage.Revision {
 	for range d.rng.IntN(3) {
 		d.revision++ // others' writes
 		d.log = append(d.log, transaction{revision: d.revision, time: time.Now()})
@@ -102,14 +104,14 @@ func (d *Shared) record(t transaction) storage.Revision {
 
 // since returns the transactions from the n-th on, and a channel that closes when there
 // are more.
-func (d *Shared) since(n int) ([]transaction, <-chan struct{}) {
+func (d *Database) since(n int) ([]transaction, <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.log[n:], d.grown
 }
 
 // newest returns the newest revision that was acknowledged at a time.
-func (d *Shared) newest(at time.Time) storage.Revision {
+func (d *Database) newest(at time.Time) storage.Revision {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, t := range slices.Backward(d.log) {
@@ -122,14 +124,14 @@ func (d *Shared) newest(at time.Time) storage.Revision {
 
 // commit makes a write if its expectations hold, and returns its revision. If they do
 // not, it returns why, and the revision at which it found out.
-func (d *Shared) commit(w storage.Write) (storage.Revision, error) {
+func (d *Database) commit(w storage.Write) (storage.Revision, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.check(w)
 }
 
 // check is commit; d.mu is held.
-func (d *Shared) check(w storage.Write) (storage.Revision, error) {
+func (d *Database) check(w storage.Write) (storage.Revision, error) {
 	if c := w.While; c != (storage.Condition{}) && d.modified[c.Key] != c.At {
 		return d.revision, fmt.Errorf("%w: %s is at revision %d, not at %d", storage.ErrUnmet, c.Key, d.modified[c.Key], c.At)
 	}
@@ -140,9 +142,9 @@ func (d *Shared) check(w storage.Write) (storage.Revision, error) {
 	return d.append(w), nil
 }
 
-// SharedStore is a store on a [Shared] database.
-type SharedStore struct {
-	db     *Shared
+// Store is a store on a [Database] database.
+type Store struct {
+	db     *Database
 	mirror *storage.Mirror
 	from   storage.Revision // the state that mirror began with
 
@@ -160,7 +162,7 @@ type SharedStore struct {
 
 // follow applies the transactions from the n-th on, and returns what since returned for
 // the next ones.
-func (s *SharedStore) follow(n int) (int, <-chan struct{}) {
+func (s *Store) follow(n int) (int, <-chan struct{}) {
 	s.following <- struct{}{}
 	defer func() { <-s.following }()
 	transactions, grown := s.db.since(n)
@@ -182,7 +184,7 @@ func (s *SharedStore) follow(n int) (int, <-chan struct{}) {
 }
 
 // follows notes a new leader; nil: there is none.
-func (s *SharedStore) follows(leader *storage.Leader) {
+func (s *Store) follows(leader *storage.Leader) {
 	if leader == nil {
 		return
 	}
@@ -195,13 +197,13 @@ func (s *SharedStore) follows(leader *storage.Leader) {
 
 // Pause keeps writes from arriving at the store until resume is called, as if the
 // connection to the database were slow: own commits and Sync wait as well.
-func (s *SharedStore) Pause() (resume func()) {
+func (s *Store) Pause() (resume func()) {
 	s.following <- struct{}{}
 	return func() { <-s.following }
 }
 
 // Commit implements [storage.Committer].
-func (s *SharedStore) Commit(ctx context.Context, w storage.Write) (*storage.Record, error) {
+func (s *Store) Commit(ctx context.Context, w storage.Write) (*storage.Record, error) {
 	if err := w.Validate(); err != nil {
 		return nil, err
 	}
@@ -214,7 +216,7 @@ func (s *SharedStore) Commit(ctx context.Context, w storage.Write) (*storage.Rec
 
 // outcome waits until the store has reached the revision of a write or of its refusal, and
 // returns the record or the refusal.
-func (s *SharedStore) outcome(ctx context.Context, w storage.Write, rev storage.Revision, refused error) (*storage.Record, error) {
+func (s *Store) outcome(ctx context.Context, w storage.Write, rev storage.Revision, refused error) (*storage.Record, error) {
 	if err := s.mirror.Wait(ctx, rev); err != nil {
 		return nil, err
 	}
@@ -230,8 +232,8 @@ func (s *SharedStore) outcome(ctx context.Context, w storage.Write, rev storage.
 	return s.mirror.Written(w.Key, rev)
 }
 
-// Transact implements [Transactor].
-func (s *SharedStore) Transact(ctx context.Context, writes ...storage.Write) (storage.Revision, error) {
+// Transact implements [storagetest.Transactor].
+func (s *Store) Transact(ctx context.Context, writes ...storage.Write) (storage.Revision, error) {
 	s.db.mu.Lock()
 	rev := s.db.append(writes...)
 	s.db.mu.Unlock()
@@ -239,7 +241,7 @@ func (s *SharedStore) Transact(ctx context.Context, writes ...storage.Write) (st
 }
 
 // usable fails if ctx has ended or the store is closed.
-func (s *SharedStore) usable(ctx context.Context) error {
+func (s *Store) usable(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -247,12 +249,12 @@ func (s *SharedStore) usable(ctx context.Context) error {
 }
 
 // Sync implements [storage.Viewer].
-func (s *SharedStore) Sync(ctx context.Context, lag time.Duration) error {
+func (s *Store) Sync(ctx context.Context, lag time.Duration) error {
 	return s.mirror.Wait(ctx, s.db.newest(time.Now().Add(-lag)))
 }
 
 // View implements [storage.Viewer].
-func (s *SharedStore) View(ctx context.Context, at storage.Revision) (storage.View, error) {
+func (s *Store) View(ctx context.Context, at storage.Revision) (storage.View, error) {
 	if at == 0 {
 		if err := s.Sync(ctx, 0); err != nil {
 			return nil, err
@@ -262,31 +264,31 @@ func (s *SharedStore) View(ctx context.Context, at storage.Revision) (storage.Vi
 }
 
 // Latest implements [storage.Viewer].
-func (s *SharedStore) Latest() storage.View { return s.mirror.Latest() }
+func (s *Store) Latest() storage.View { return s.mirror.Latest() }
 
 // Get implements [storage.Viewer].
-func (s *SharedStore) Get(key storage.Key) *storage.Record { return s.mirror.Get(key) }
+func (s *Store) Get(key storage.Key) *storage.Record { return s.mirror.Get(key) }
 
 // LastModified implements [storage.Viewer].
-func (s *SharedStore) LastModified(buckets ...string) storage.Revision {
+func (s *Store) LastModified(buckets ...string) storage.Revision {
 	return s.mirror.LastModified(buckets...)
 }
 
 // Watch implements [storage.Watcher].
-func (s *SharedStore) Watch(r storage.Range, after storage.Revision) (storage.Cursor, error) {
+func (s *Store) Watch(r storage.Range, after storage.Revision) (storage.Cursor, error) {
 	return s.mirror.Watch(r, after)
 }
 
 // Compact implements [storage.Keeper].
-func (s *SharedStore) Compact(_ context.Context, below storage.Revision) error {
+func (s *Store) Compact(_ context.Context, below storage.Revision) error {
 	return s.mirror.Compact(below)
 }
 
 // Health implements [storage.Keeper].
-func (s *SharedStore) Health() error { return s.mirror.Wait(context.Background(), 0) }
+func (s *Store) Health() error { return s.mirror.Wait(context.Background(), 0) }
 
 // Close implements [storage.Keeper].
-func (s *SharedStore) Close() error {
+func (s *Store) Close() error {
 	s.end()
 	<-s.ended
 	s.mirror.Close()
