@@ -103,7 +103,7 @@ func (a *arrival) end() {
 // isProbe reports whether a request is a health check. It waits for nothing that it could
 // report about, and for no other request.
 func isProbe(req *endpoint.Request) bool {
-	if req.Target.Resource || req.Verb != "get" && req.Verb != "head" {
+	if req.Info.Resource || req.Verb != "get" && req.Verb != "head" {
 		return false
 	}
 	for _, kind := range healthKinds() {
@@ -127,9 +127,9 @@ func PassedOn(ctx context.Context) context.Context {
 }
 
 // passage returns the properties of a request of a user that decide whether it is admitted.
-func passage(r *endpoint.Request, user *auth.User) exchange.Passage {
+func passage(r *endpoint.Request, user *auth.User) exchange.RequestDigest {
 	ctx := r.HTTP.Context()
-	p := exchange.Passage{
+	p := exchange.RequestDigest{
 		User: user.Name, Read: r.Verb == "get" || r.Verb == "list" || r.Verb == "head",
 		Long: r.LongRunning(), Watch: r.Verb == "watch",
 	}

@@ -65,7 +65,7 @@ func changes(r *endpoint.Request) bool {
 	default:
 		return false
 	}
-	if !r.Target.Resource || r.Elsewhere || r.LongRunning() {
+	if !r.Info.Resource || r.Elsewhere || r.LongRunning() {
 		return false
 	}
 	return r.Served == nil || r.Served.Backend == nil || r.Sub != nil

@@ -83,9 +83,9 @@ func metricVerb(verb string) string {
 
 func scopeOf(req *endpoint.Request) string {
 	switch {
-	case !req.Target.Resource:
+	case !req.Info.Resource:
 		return ""
-	case req.Target.Name != "":
+	case req.Info.Name != "":
 		return "resource"
 	case req.Namespace != "":
 		return "namespace"

@@ -17,14 +17,14 @@ import (
 // newRequest parses a request and finds the resource that it names.
 func (s *Server) newRequest(r *http.Request) (*endpoint.Request, *installed) {
 	t := exchange.ParsePath(r.URL.Path)
-	req := &endpoint.Request{Request: resource.Request{Path: r.URL.Path, RawQuery: r.URL.RawQuery, UserAgent: r.UserAgent(), Warnings: &resource.Warnings{}}, HTTP: r, Target: t}
+	req := &endpoint.Request{Request: resource.Request{Path: r.URL.Path, RawQuery: r.URL.RawQuery, UserAgent: r.UserAgent(), Warnings: &resource.Warnings{}}, HTTP: r, Info: t}
 	return req, s.find(req)
 }
 
 // find sets the verb and the resource of a request from its target, and returns the
 // resource as it is served now; nil for none.
 func (s *Server) find(req *endpoint.Request) *installed {
-	t, r := &req.Target, req.HTTP
+	t, r := &req.Info, req.HTTP
 	if !t.Resource {
 		req.Verb = strings.ToLower(r.Method)
 		return nil
@@ -62,7 +62,7 @@ func (in *installed) scoped(req *endpoint.Request, v *resource.Version) bool {
 	if !in.Namespaced {
 		return req.Namespace == ""
 	}
-	return req.Namespace != "" || req.Target.Name == "" && (req.Verb == "list" || req.Verb == "watch" || v.Typed())
+	return req.Namespace != "" || req.Info.Name == "" && (req.Verb == "list" || req.Verb == "watch" || v.Typed())
 }
 
 // streams reports whether the answer of a request is sent in pieces over time.

@@ -50,7 +50,7 @@ func (s *Server) serve(hw http.ResponseWriter, r *http.Request) {
 	if limit > 0 {
 		w.Deadlines.Bound(r, limit)
 	}
-	if req.Target.Malformed {
+	if req.Info.Malformed {
 		http.Error(w, fmt.Sprintf("Internal Server Error: %q: failed to create RequestInfo: unable to determine kind and namespace from url, %s", r.URL.RequestURI(), r.URL.RequestURI()), http.StatusInternalServerError)
 		return
 	}
@@ -228,7 +228,7 @@ func (s *Server) authorize(ctx context.Context, a *auth.Attributes) error {
 // attributes returns the attributes of a request for the authorizer.
 func attributes(r *endpoint.Request, verb string) *auth.Attributes {
 	a := &auth.Attributes{User: r.User, Verb: verb, Path: r.Path}
-	if t := &r.Target; t.Resource {
+	if t := &r.Info; t.Resource {
 		a.ResourceRequest = true
 		a.Group, a.Version, a.Resource, a.Subresource = t.Group, t.Version, t.Plural, t.Subresource
 		a.Namespace, a.Name = r.Namespace, r.Name
@@ -265,7 +265,7 @@ func (s *Server) dispatch(ctx context.Context, w *exchange.Writer, req *endpoint
 	}
 	if req.Served == nil {
 		h := t.handler(req.Path)
-		if h == nil && !req.Target.Resource && isDiscovery(req.Path) {
+		if h == nil && !req.Info.Resource && isDiscovery(req.Path) {
 			if t.readOnly(req.Path) && req.HTTP.Method != http.MethodGet {
 				return endpoint.Refusal(http.StatusMethodNotAllowed, "")
 			}
@@ -326,7 +326,7 @@ func (s *Server) anew(ctx context.Context, w *exchange.Writer, req *endpoint.Req
 // distinguish it from an unknown object, except below the paths of built-in kinds.
 func (s *Server) unknownPath(w *exchange.Writer, req *endpoint.Request) error {
 	builtin := req.Path == "/api" || strings.HasPrefix(req.Path, "/api/")
-	if builtin || req.Target.Resource && !strings.HasPrefix(req.Path, "//") && s.table.Load().serves(req.Target.Group, req.Target.Version) {
+	if builtin || req.Info.Resource && !strings.HasPrefix(req.Path, "//") && s.table.Load().serves(req.Info.Group, req.Info.Version) {
 		return endpoint.NoSuchResource()
 	}
 	http.Error(w, "404 page not found", http.StatusNotFound)

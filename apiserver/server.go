@@ -37,7 +37,7 @@ type Server struct {
 	entropy Entropy
 	limits  Limits
 	metrics *metrics
-	gate    *exchange.Gate
+	gate    *exchange.MaxInFlight
 	// impersonator lets users act as others.
 	impersonator auth.Impersonator
 	// leadership is nil where one server has the store.
@@ -103,7 +103,7 @@ func New(options Options) (*Server, error) {
 		s.notes = notes.New(options.NoteBytes)
 	}
 	s.impersonator.Authorizer = options.Authorizer
-	s.gate = exchange.NewGate(exchange.Limits{
+	s.gate = exchange.NewMaxInFlight(exchange.Limits{
 		Reads: s.limits.Reads, Writes: s.limits.Writes, Watches: s.limits.WatchesPerUser,
 		Connections: s.limits.Connections, UserConnections: s.limits.ConnectionsPerUser,
 		UserWaiting: s.limits.WaitingPerUser, ConnectionWaiting: s.limits.WaitingPerConnection,

@@ -7,8 +7,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/steer-dev/steer/controlplane/component"
 	"github.com/steer-dev/steer/controlplane/kubernetesservice"
-	"github.com/steer-dev/steer/controlplane/part"
 )
 
 // What a plane does for itself when it listens, as its log says it; see [part.Upkeep].
@@ -19,7 +19,7 @@ const (
 
 // boot makes what every cluster has; later is [part.Booting.Later].
 func (p *Plane) boot(ctx context.Context, later bool) error {
-	b := part.Booting{List: p.list, Store: p.store, Send: p.send, Upkeep: p.upkeep, AtOnce: p.options.DataDir != "", Later: later}
+	b := component.Booting{List: p.list, Store: p.store, Send: p.send, Upkeep: p.upkeep, AtOnce: p.options.DataDir != "", Later: later}
 	return b.Boot(ctx)
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/steer-dev/steer/controlplane/apiservice"
 	"github.com/steer-dev/steer/controlplane/autoscaling"
 	"github.com/steer-dev/steer/controlplane/certificates"
+	"github.com/steer-dev/steer/controlplane/component"
 	"github.com/steer-dev/steer/controlplane/core"
 	"github.com/steer-dev/steer/controlplane/core/device"
 	"github.com/steer-dev/steer/controlplane/core/flow"
@@ -35,7 +36,6 @@ import (
 	"github.com/steer-dev/steer/controlplane/kubelet"
 	"github.com/steer-dev/steer/controlplane/kubernetesservice"
 	"github.com/steer-dev/steer/controlplane/namespace"
-	"github.com/steer-dev/steer/controlplane/part"
 	"github.com/steer-dev/steer/controlplane/protection"
 	"github.com/steer-dev/steer/controlplane/quota"
 	"github.com/steer-dev/steer/controlplane/rbac"
@@ -47,15 +47,15 @@ import (
 
 // parts returns all parts of the plane, those that [Options.Disable] names as well, and
 // the authenticator of its server, which verifies the tokens of one of them.
-func (p *Plane) parts(roles *rbac.Authorizer) (part.List, *authenticator, error) { //nolint:funlen // the list of parts, and what they share
+func (p *Plane) parts(roles *rbac.Authorizer) (component.List, *authenticator, error) { //nolint:funlen // the list of parts, and what they share
 	o, server := &p.options, p.server
 	var err error
 	p.webhooks, err = webhookclient.New(o.Webhooks, webhookclient.Deps{Store: p.store, Public: o.Listen != "" && !onlyLocal(o.Listen), Simulates: o.Workloads != nil})
 	if err != nil {
 		return nil, nil, fmt.Errorf("controlplane: Options.Webhooks: %w", err)
 	}
-	d := part.Deps{
-		Store: p.store, Server: server, Catalog: part.NewCatalog(server), Send: p.send, Fetch: p.fetch,
+	d := component.Deps{
+		Store: p.store, Server: server, Catalog: component.NewCatalog(server), Send: p.send, Fetch: p.fetch,
 		Authorizer: p.authorizer, Entropy: o.Entropy, Progress: p.stages.Progress(), Upkeep: p.upkeep,
 		Metrics: o.Metrics, Log: o.Log, Webhooks: p.webhooks,
 	}
@@ -91,7 +91,7 @@ func (p *Plane) parts(roles *rbac.Authorizer) (part.List, *authenticator, error)
 		p.plugins(d),
 		// What kube-apiserver does in the kinds themselves comes after the plugins that change
 		// objects, and ResourceQuota last: it charges for what all others admit.
-		part.List{
+		component.List{
 			mutatingPolicies,
 			mutatingWebhooks,
 			allocator.Part(),
@@ -105,27 +105,27 @@ func (p *Plane) parts(roles *rbac.Authorizer) (part.List, *authenticator, error)
 			quotaPlugin,
 		},
 		p.own(d, definitions, tokens, aggregation),
-		part.List{
+		component.List{
 			gc.New(d.Catalog, step.LifeOf, d.Fetch).Part(),
-			part.Controller(namespace.New(d.Catalog, step.LifeOf, d.Fetch)),
-			part.ServerController(cleanup.New(d.Catalog, step.LifeOf)),
-			part.ServerController(expiry.New()),
-			part.Controller(protection.New(step.LifeOf)),
-			part.Controller(disruption.New(d.Catalog)),
-			part.Controller(autoscaling.NewController(d.Catalog, d.Fetch)),
-			part.Controller(ranges.NewController()),
+			component.Controller(namespace.New(d.Catalog, step.LifeOf, d.Fetch)),
+			component.ServerController(cleanup.New(d.Catalog, step.LifeOf)),
+			component.ServerController(expiry.New()),
+			component.Controller(protection.New(step.LifeOf)),
+			component.Controller(disruption.New(d.Catalog)),
+			component.Controller(autoscaling.NewController(d.Catalog, d.Fetch)),
+			component.Controller(ranges.NewController()),
 			quotaController,
-			part.Controller(rbac.NewAggregator()),
-			part.ServerController(apiservice.NewController()),
-			part.ServerController(apiservice.NewAvailability(aggregation)),
+			component.Controller(rbac.NewAggregator()),
+			component.ServerController(apiservice.NewController()),
+			component.ServerController(apiservice.NewAvailability(aggregation)),
 			aggregation.DiscoveryPart(),
-			part.ServerController(flow.NewController()),
-			part.Controller(registration.NewPolicyController(server.Resources)),
-			part.Controller(certificates.NewSigner(p.authority)),
-			part.Controller(certificates.NewCleaner()),
+			component.ServerController(flow.NewController()),
+			component.Controller(registration.NewPolicyController(server.Resources)),
+			component.Controller(certificates.NewSigner(p.authority)),
+			component.Controller(certificates.NewCleaner()),
 			serviceaccount.NewDefaultAccounts().Part(d),
 			serviceaccount.NewRootCAs(p.roots).Part(d),
-			part.Controller(serviceaccount.NewTokenSecrets(tokens, p.roots)),
+			component.Controller(serviceaccount.NewTokenSecrets(tokens, p.roots)),
 			uses.Part(),
 		},
 	)
@@ -134,18 +134,18 @@ func (p *Plane) parts(roles *rbac.Authorizer) (part.List, *authenticator, error)
 		if err != nil {
 			return nil, nil, fmt.Errorf("controlplane: %w", err)
 		}
-		list = append(list, part.ServerController(simulated))
+		list = append(list, component.ServerController(simulated))
 	}
 	return list, authentication, nil
 }
 
 // kinds are the built-in kinds, without those of the parts in [Plane.own].
-func (p *Plane) kinds(d part.Deps, authentication *authenticator) part.List {
+func (p *Plane) kinds(d component.Deps, authentication *authenticator) component.List {
 	pods := pod.Subresources{
 		Store: d.Store, Send: p.sendFor, Authorizer: d.Authorizer,
 		Kubelets: kubelet.New(p.options.Kubelets, (&clientCertificate{keys: p.keys, issue: forKubelets}).get),
 	}
-	return part.List{
+	return component.List{
 		{Name: "kinds", Resources: core.Resources()},
 		{Name: "reviews", Resources: core.Reviews(d.Authorizer, authentication)},
 		certificates.Part(),
@@ -158,9 +158,9 @@ func (p *Plane) kinds(d part.Deps, authentication *authenticator) part.List {
 
 // plugins are the admission plugins before [Options.Admission], in the order of
 // kube-apiserver.
-func (p *Plane) plugins(d part.Deps) part.List {
+func (p *Plane) plugins(d component.Deps) component.List {
 	accounts := serviceaccount.Plugin(d, p.options.has(serviceaccount.AccountsControllerName))
-	return slices.Concat(part.List{namespace.Plugin(d)}, admission.Plugins(d).
+	return slices.Concat(component.List{namespace.Plugin(d)}, admission.Plugins(d).
 		After("LimitRanger", accounts).
 		After("RuntimeClass", certificates.Plugins(d)...))
 }
@@ -168,22 +168,22 @@ func (p *Plane) plugins(d part.Deps) part.List {
 // own are the parts of an API server beside kinds and admission, in the order of the
 // health reports of kube-apiserver. What that has beyond them is not listed: its own
 // certificate, leases and peers, and the enforcement of flow control.
-func (p *Plane) own(d part.Deps, definitions *crd.Definitions, tokens *serviceaccount.Tokens, aggregation *apiservice.Aggregation) part.List {
+func (p *Plane) own(d component.Deps, definitions *crd.Definitions, tokens *serviceaccount.Tokens, aggregation *apiservice.Aggregation) component.List {
 	is := d.Progress
-	return part.List{
+	return component.List{
 		{
 			Name: "server",
 			Health: slices.Concat(
-				part.Hooks(is.Booted, "start-apiserver-admission-initializer", "generic-apiserver-start-informers"),
-				part.Hooks(is.Running, "priority-and-fairness-config-consumer"),
-				part.Hooks(is.Booted, "storage-object-count-tracker-hook"),
+				component.Hooks(is.Booted, "start-apiserver-admission-initializer", "generic-apiserver-start-informers"),
+				component.Hooks(is.Running, "priority-and-fairness-config-consumer"),
+				component.Hooks(is.Booted, "storage-object-count-tracker-hook"),
 			),
 			Handlers: map[string]http.Handler{SnapshotPath: http.HandlerFunc(p.serveSnapshot)},
 		},
 		definitions.Part(is),
 		namespace.SystemPart(d),
 		kubernetesservice.TrustPart(d),
-		{Name: "store", Health: part.Hooks(d.Store.Health, "storage-readiness")},
+		{Name: "store", Health: component.Hooks(d.Store.Health, "storage-readiness")},
 		tokens.Part(d, p.keySetURL),
 		{Name: "allocations of services", Health: service.Allocated(is)},
 		rbac.BootPart(d, p.options.Workloads != nil),
@@ -208,7 +208,7 @@ func Plugins() []string { return allParts().PluginNames() }
 func Controllers() []string { return allParts().ControllerNames() }
 
 // allParts are those of a plane that is not going to serve.
-func allParts() part.List {
+func allParts() component.List {
 	p := &Plane{store: storage.NewMemory(storage.MemoryOptions{}), options: Options{}.withDefaults()}
 	list, _, err := p.declare()
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"testing"
 
 	"github.com/steer-dev/steer/apiserver/resource"
-	"github.com/steer-dev/steer/controlplane/part"
+	"github.com/steer-dev/steer/controlplane/component"
 	"github.com/steer-dev/steer/controlplane/workloads"
 	"github.com/steer-dev/steer/storage"
 )
@@ -34,7 +34,7 @@ func (noAdmission) Admit(context.Context, *resource.AdmissionRequest) error    {
 func (noAdmission) Validate(context.Context, *resource.AdmissionRequest) error { return nil }
 
 // wholeList is the list of a plane with everything that options can add.
-func wholeList(t *testing.T) part.List {
+func wholeList(t *testing.T) component.List {
 	t.Helper()
 	p := &Plane{
 		store:   storage.NewMemory(storage.MemoryOptions{}),

@@ -20,11 +20,11 @@ import (
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/custom"
 	"github.com/steer-dev/steer/controlplane/certificates"
+	"github.com/steer-dev/steer/controlplane/component"
 	"github.com/steer-dev/steer/controlplane/core/flow"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/controlplane/kubernetesservice"
 	"github.com/steer-dev/steer/controlplane/leadership"
-	"github.com/steer-dev/steer/controlplane/part"
 	"github.com/steer-dev/steer/controlplane/rbac"
 	"github.com/steer-dev/steer/controlplane/webhookclient"
 	"github.com/steer-dev/steer/storage"
@@ -42,7 +42,7 @@ type Plane struct {
 	self       *kubernetesservice.Server
 	webhooks   *webhookclient.Client
 	keys       func() (*Keys, error)
-	list       part.List
+	list       component.List
 	// several is nil where the plane has its store for itself.
 	several *leadership.Server
 	// local runs the controllers that each of several servers has.
@@ -50,9 +50,9 @@ type Plane struct {
 	// registered is how it is found among several; nil until it listens.
 	registered *kubernetesservice.Registration
 
-	stages part.Stages
+	stages component.Stages
 	// upkeep is what the plane does for itself, and repeats where it is refused.
-	upkeep *part.Upkeep
+	upkeep *component.Upkeep
 
 	// address is the URL of the listener, for requests: they must not wait for mu.
 	address atomic.Pointer[string]
@@ -168,7 +168,7 @@ func (p *Plane) assemble() error {
 	ctx := context.Background()
 	controllers := p.list
 	if p.several != nil {
-		var each part.List
+		var each component.List
 		each, controllers = p.list.OnEachServer()
 		p.local = step.NewRunner(p.store, p.send, o.Log, each.Controllers()...)
 	}
@@ -186,9 +186,9 @@ func (p *Plane) assemble() error {
 
 // declare makes the server of the plane, and the parts over it. The server does not know
 // them yet.
-func (p *Plane) declare() (part.List, *authenticator, error) {
+func (p *Plane) declare() (component.List, *authenticator, error) {
 	o := &p.options
-	p.upkeep = part.NewUpkeep(o.Log)
+	p.upkeep = component.NewUpkeep(o.Log)
 	if p.keys == nil {
 		p.keys = p.openKeys()
 	}

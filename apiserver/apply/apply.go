@@ -5,7 +5,7 @@
 // manager set which field of an object, and merges applied configurations by these
 // entries.
 //
-// A [Manager] serves one endpoint: the objects of a kind in one version, or their
+// A [FieldManager] serves one endpoint: the objects of a kind in one version, or their
 // status subresource. It is built from the [Types] of the kind, which define how lists
 // and maps merge:
 //
@@ -49,7 +49,7 @@ type Object = interface {
 	metav1.Object
 }
 
-// Endpoint configures a [Manager]. Kind and Types are required.
+// Endpoint configures a [FieldManager]. Kind and Types are required.
 type Endpoint struct {
 	// Kind of the objects.
 	Kind schema.GroupVersionKind
@@ -77,9 +77,9 @@ type Endpoint struct {
 	New func() Object
 }
 
-// Manager attributes the fields of the objects of one endpoint. It is safe for
+// FieldManager attributes the fields of the objects of one endpoint. It is safe for
 // concurrent use.
-type Manager struct {
+type FieldManager struct {
 	binding *binding
 	// bind returns the library for a write.
 	bind func(ctx context.Context) (*managedfields.FieldManager, error)
@@ -93,7 +93,7 @@ type Manager struct {
 }
 
 // New returns the manager of an endpoint.
-func New(e Endpoint) *Manager {
+func New(e Endpoint) *FieldManager {
 	b := &binding{Endpoint: e}
 	root, resets := sync.OnceValue(b.root), sync.OnceValue(b.resets)
 	created := sync.OnceValue(func() *creation.Creation {
@@ -107,7 +107,7 @@ func New(e Endpoint) *Manager {
 		shared := sync.OnceValues(func() (*managedfields.FieldManager, error) { return b.library(context.Background()) })
 		bind = func(context.Context) (*managedfields.FieldManager, error) { return shared() }
 	}
-	return &Manager{binding: b, root: root, resets: resets, creation: created, bind: bind}
+	return &FieldManager{binding: b, root: root, resets: resets, creation: created, bind: bind}
 }
 
 // library returns the merge library with conversions in a context.
@@ -124,7 +124,7 @@ func (b *binding) library(ctx context.Context) (*managedfields.FieldManager, err
 
 // TypeConverter returns what merges objects of the endpoint by their type, without tracking
 // who owns their fields.
-func (m *Manager) TypeConverter() managedfields.TypeConverter { return m.binding }
+func (m *FieldManager) TypeConverter() managedfields.TypeConverter { return m.binding }
 
 // decoded returns an object as the library takes it: a copy, if it has no Go type.
 func decoded(obj Object) Object {
@@ -136,7 +136,7 @@ func decoded(obj Object) Object {
 
 // typed converts the result of a merge with an applied configuration to the type of the
 // endpoint's objects.
-func (m *Manager) typed(obj runtime.Object, applied Object) (Object, error) {
+func (m *FieldManager) typed(obj runtime.Object, applied Object) (Object, error) {
 	u, isUnstructured := obj.(*unstructured.Unstructured)
 	switch {
 	case !isUnstructured:

@@ -69,7 +69,7 @@ func widgetTypes(t testing.TB) *Types {
 }
 
 // endpoints returns the managers of the object and of its status.
-func endpoints(t testing.TB) (main, status *Manager) {
+func endpoints(t testing.TB) (main, status *FieldManager) {
 	types := widgetTypes(t)
 	paths := func(names ...string) map[string]*fieldpath.Set {
 		set := fieldpath.NewSet()
@@ -132,7 +132,7 @@ func underWay(obj Object) Object {
 	return obj
 }
 
-func mustApply(t testing.TB, m *Manager, live Object, body, manager string, force bool) *unstructured.Unstructured {
+func mustApply(t testing.TB, m *FieldManager, live Object, body, manager string, force bool) *unstructured.Unstructured {
 	t.Helper()
 	out, err := m.Apply(t.Context(), underWay(live), widget(t, body), manager, force)
 	if err != nil {
@@ -141,7 +141,7 @@ func mustApply(t testing.TB, m *Manager, live Object, body, manager string, forc
 	return stored(out)
 }
 
-func mustUpdate(t testing.TB, m *Manager, live, obj Object, manager string) *unstructured.Unstructured {
+func mustUpdate(t testing.TB, m *FieldManager, live, obj Object, manager string) *unstructured.Unstructured {
 	t.Helper()
 	out, err := m.Update(t.Context(), underWay(live), underWay(obj), manager)
 	if err != nil {

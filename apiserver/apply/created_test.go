@@ -111,7 +111,7 @@ func TestManagedFieldsOfCreationsAgreeWithTheLibrary(t *testing.T) {
 				objectFiller(seed).NilChance(1 - float64(seed)/4).Fill(obj)
 			}
 			obj.GetObjectKind().SetGroupVersionKind(name)
-			for _, m := range []*Manager{main, status} {
+			for _, m := range []*FieldManager{main, status} {
 				all++
 				if createdAsByTheLibrary(t, m, obj) {
 					plainly++

@@ -20,9 +20,9 @@ import (
 func FuzzCreation(f *testing.F) {
 	kinds := builtInKinds(f)
 	names := slices.SortedFunc(maps.Keys(kinds), func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) })
-	managers := make([]func() (main, status *Manager), len(names))
+	managers := make([]func() (main, status *FieldManager), len(names))
 	for i, name := range names {
-		managers[i] = sync.OnceValues(func() (main, status *Manager) {
+		managers[i] = sync.OnceValues(func() (main, status *FieldManager) {
 			return builtIn(name, func() Object { return reflect.New(kinds[name]).Interface().(Object) })
 		})
 	}
@@ -38,7 +38,7 @@ func FuzzCreation(f *testing.F) {
 		obj := main.binding.Endpoint.New()
 		objectFiller(0).NumElements(1, 3).RandSource(&bytesSource{rest: text}).Fill(obj)
 		obj.GetObjectKind().SetGroupVersionKind(names[i])
-		for _, m := range []*Manager{main, status} {
+		for _, m := range []*FieldManager{main, status} {
 			createdAsByTheLibrary(t, m, obj)
 		}
 	})
@@ -46,7 +46,7 @@ func FuzzCreation(f *testing.F) {
 
 // createdAsByTheLibrary compares who owns the fields of a new object with what the library says,
 // and reports whether that could be told without it.
-func createdAsByTheLibrary(t *testing.T, m *Manager, obj Object) bool {
+func createdAsByTheLibrary(t *testing.T, m *FieldManager, obj Object) bool {
 	live := m.binding.Endpoint.New()
 	live.GetObjectKind().SetGroupVersionKind(m.binding.Kind)
 	got, want := obj.DeepCopyObject().(Object), obj.DeepCopyObject().(Object)

@@ -52,7 +52,7 @@ func (e *entry) read() (*fields.Tree, bool) {
 // serverTypedEntries returns the managedFields of a typed object before a write, if
 // they are as the server wrote them: few entries, in the version of the endpoint, and
 // not changed by the client.
-func (m *Manager) serverTypedEntries(live, obj Object) ([]entry, bool) {
+func (m *FieldManager) serverTypedEntries(live, obj Object) ([]entry, bool) {
 	before := live.GetManagedFields()
 	if m.binding.Subresource == "" {
 		if sent := obj.GetManagedFields(); sent != nil && !sameManagedFields(before, sent) {
@@ -64,7 +64,7 @@ func (m *Manager) serverTypedEntries(live, obj Object) ([]entry, bool) {
 }
 
 // typedRecord parses managedFields of a typed object that the server has written.
-func (m *Manager) typedRecord(before []metav1.ManagedFieldsEntry) ([]entry, bool) {
+func (m *FieldManager) typedRecord(before []metav1.ManagedFieldsEntry) ([]entry, bool) {
 	version := m.binding.Kind.GroupVersion().String()
 	out := make([]entry, len(before), len(before)+1)
 	for i := range before {
@@ -109,7 +109,7 @@ func sameManagedFields(a, b []metav1.ManagedFieldsEntry) bool {
 }
 
 // serverEntries is serverTypedEntries for objects without a Go type.
-func (m *Manager) serverEntries(live, obj *doc.Doc) ([]entry, bool) {
+func (m *FieldManager) serverEntries(live, obj *doc.Doc) ([]entry, bool) {
 	before, has, ok := rawManagedFields(live)
 	if !ok {
 		return nil, false
@@ -129,7 +129,7 @@ func (m *Manager) serverEntries(live, obj *doc.Doc) ([]entry, bool) {
 
 // entries parses managedFields that the server has written: in the version of the endpoint,
 // and without repetitions. false means that they are not of this form.
-func (m *Manager) entries(record jsontext.Text) ([]entry, bool) {
+func (m *FieldManager) entries(record jsontext.Text) ([]entry, bool) {
 	if record[0] != '[' {
 		return nil, false
 	}
@@ -263,7 +263,7 @@ func rawEntries(record []entry) (jsontext.Text, bool) {
 }
 
 // setManagedFields sets the managedFields of an object; false if they cannot be encoded.
-func (m *Manager) setManagedFields(obj Object, record []entry) bool {
+func (m *FieldManager) setManagedFields(obj Object, record []entry) bool {
 	d, isDoc := obj.(*doc.Doc)
 	switch {
 	case !isDoc:

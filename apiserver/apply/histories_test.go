@@ -52,7 +52,7 @@ func FuzzHistories(f *testing.F) {
 
 // writers are the endpoints of a kind, and others that only lend their library.
 type writers struct {
-	main, status, plain, plainStatus *Manager
+	main, status, plain, plainStatus *FieldManager
 	// all counts the writes by what they did, plainly those that took the short cut.
 	all, plainly map[string]int
 }
@@ -109,7 +109,7 @@ func (w *writers) history(t *testing.T, r *rand.Rand) {
 }
 
 // apply compares one apply with that of the library and returns the object, if it succeeds.
-func (w *writers) apply(t *testing.T, endpoint, reference *Manager, live, configuration *unstructured.Unstructured, name string, force bool) (Object, bool) {
+func (w *writers) apply(t *testing.T, endpoint, reference *FieldManager, live, configuration *unstructured.Unstructured, name string, force bool) (Object, bool) {
 	t.Helper()
 	library, err := reference.bind(t.Context())
 	if err != nil {

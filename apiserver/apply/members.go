@@ -59,7 +59,7 @@ func docObjects(a, b *doc.Doc) (before, after fields.Object, ok bool) {
 }
 
 // typedObject returns a typed object as text; false if it has none.
-func (m *Manager) typedObject(obj Object) (fields.Object, bool) {
+func (m *FieldManager) typedObject(obj Object) (fields.Object, bool) {
 	v := reflect.ValueOf(obj)
 	if m.binding.Endpoint.New == nil || v.Kind() != reflect.Pointer {
 		return nil, false
@@ -78,7 +78,7 @@ func (m *Manager) typedObject(obj Object) (fields.Object, bool) {
 
 // current returns the object that an apply finds, and its managedFields. false means that it is
 // left to the library, for example because no manager owns its fields yet.
-func (m *Manager) current(live Object) (object fields.Object, record []entry, ok bool) {
+func (m *FieldManager) current(live Object) (object fields.Object, record []entry, ok bool) {
 	old, isDoc := live.(*doc.Doc)
 	if !isDoc {
 		return m.currentTyped(live)
@@ -104,7 +104,7 @@ func (m *Manager) current(live Object) (object fields.Object, record []entry, ok
 }
 
 // currentTyped is current for a typed object.
-func (m *Manager) currentTyped(live Object) (object fields.Object, record []entry, ok bool) {
+func (m *FieldManager) currentTyped(live Object) (object fields.Object, record []entry, ok bool) {
 	if record, ok = m.typedRecord(live.GetManagedFields()); !ok {
 		return nil, nil, false
 	}
@@ -117,7 +117,7 @@ func (m *Manager) currentTyped(live Object) (object fields.Object, record []entr
 
 // built returns the object after an apply, without managedFields; same is set if it is as it
 // was before. false means that its text is not that of an object of the endpoint.
-func (m *Manager) built(live Object, before, after fields.Object, same bool) (Object, bool) {
+func (m *FieldManager) built(live Object, before, after fields.Object, same bool) (Object, bool) {
 	old, isDoc := live.(*doc.Doc)
 	switch {
 	case isDoc:

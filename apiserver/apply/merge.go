@@ -24,7 +24,7 @@ import (
 // times included. Fields that other managers own are a conflict, an error with status
 // 409 and one cause per field, unless force is set; managedFields in the configuration,
 // or another kind than that of the endpoint, are a 400.
-func (m *Manager) Apply(ctx context.Context, live, applied Object, manager string, force bool) (Object, error) {
+func (m *FieldManager) Apply(ctx context.Context, live, applied Object, manager string, force bool) (Object, error) {
 	if out, certain, err := m.applyPlainly(live, applied, manager, force); certain {
 		return out, err
 	}
@@ -54,7 +54,7 @@ const (
 // them, or move to this one.
 //
 //steer:fast comparison
-func (m *Manager) applyPlainly(live, applied Object, manager string, force bool) (out Object, certain bool, err error) {
+func (m *FieldManager) applyPlainly(live, applied Object, manager string, force bool) (out Object, certain bool, err error) {
 	root, resets := m.root(), m.resets()
 	configuration, isUnstructured := applied.(*unstructured.Unstructured)
 	if root == nil || resets == nil || !isUnstructured || !utf8.ValidString(manager) || !m.ofVersion(live) || configuration.GroupVersionKind() != m.binding.Kind {

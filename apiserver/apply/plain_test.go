@@ -30,7 +30,7 @@ import (
 )
 
 // builtIn returns the managers of a built-in kind and of its status.
-func builtIn(kind schema.GroupVersionKind, fresh func() Object) (main, status *Manager) {
+func builtIn(kind schema.GroupVersionKind, fresh func() Object) (main, status *FieldManager) {
 	t := reflect.TypeOf(fresh()).Elem()
 	types := FromOpenAPI(func() map[string]*spec.Schema {
 		definitions := gotypes.Definitions(gotypes.Kubernetes(), t)
@@ -89,7 +89,7 @@ func TestManagedFieldsOfTypedObjectsAgreeWithTheLibrary(t *testing.T) {
 // the library.
 func FuzzTypedHistories(f *testing.F) {
 	kind, fresh := appsv1.SchemeGroupVersion.WithKind("Deployment"), func() Object { return &appsv1.Deployment{} }
-	types := sync.OnceValues(func() (main, status *Manager) { return builtIn(kind, fresh) })
+	types := sync.OnceValues(func() (main, status *FieldManager) { return builtIn(kind, fresh) })
 	f.Add([]byte{})
 	f.Add([]byte("fields that change, and managers that take turns"))
 	f.Fuzz(func(t *testing.T, choices []byte) {
@@ -100,7 +100,7 @@ func FuzzTypedHistories(f *testing.F) {
 	})
 }
 
-func typedHistory(t *testing.T, r *rand.Rand, main, status *Manager, kind schema.GroupVersionKind, fresh func() Object, all, plainly map[string]int) {
+func typedHistory(t *testing.T, r *rand.Rand, main, status *FieldManager, kind schema.GroupVersionKind, fresh func() Object, all, plainly map[string]int) {
 	t.Helper()
 	live := fresh()
 	live.GetObjectKind().SetGroupVersionKind(kind)
@@ -175,7 +175,7 @@ func typedHistory(t *testing.T, r *rand.Rand, main, status *Manager, kind schema
 
 // typedApply applies a part of an object, as text has it, and compares the outcome with that of
 // the library; nil if it fails.
-func typedApply(t *testing.T, r *rand.Rand, endpoint *Manager, live, of Object, name string, all, plainly map[string]int) Object {
+func typedApply(t *testing.T, r *rand.Rand, endpoint *FieldManager, live, of Object, name string, all, plainly map[string]int) Object {
 	t.Helper()
 	configuration := &unstructured.Unstructured{}
 	if err := json.Unmarshal([]byte(recorded(t, of)), &configuration.Object); err != nil {

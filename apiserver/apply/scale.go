@@ -18,7 +18,7 @@ import (
 //	scale, err = s.Update(ctx, live, scale, manager)           // or s.Apply
 //	parent.ManagedFields, err = s.ToParent(parent.ManagedFields, scale.ManagedFields)
 type Scale struct {
-	*Manager
+	*FieldManager
 	version  schema.GroupVersion
 	replicas managedfields.ResourcePathMappings
 }
@@ -29,7 +29,7 @@ type Scale struct {
 func NewScale(version schema.GroupVersion, replicas map[string]fieldpath.Path) *Scale {
 	kind := autoscalingv1.SchemeGroupVersion.WithKind("Scale")
 	return &Scale{
-		Manager: New(Endpoint{
+		FieldManager: New(Endpoint{
 			Kind:        kind,
 			Types:       FromOpenAPI(scaleDefinitions(kind)),
 			Subresource: "scale",

@@ -24,7 +24,7 @@ import (
 //
 // It never fails because of the object: one that does not fit its schema, or that cannot be
 // converted, is returned with the managedFields of live.
-func (m *Manager) Update(ctx context.Context, live, obj Object, manager string) (Object, error) {
+func (m *FieldManager) Update(ctx context.Context, live, obj Object, manager string) (Object, error) {
 	if m.updatePlainly(live, obj, manager) {
 		return obj, nil
 	}
@@ -39,7 +39,7 @@ func (m *Manager) Update(ctx context.Context, live, obj Object, manager string) 
 }
 
 // updateByLibrary sets the managedFields of obj with the library.
-func (m *Manager) updateByLibrary(library *managedfields.FieldManager, live, obj Object, manager string) error {
+func (m *FieldManager) updateByLibrary(library *managedfields.FieldManager, live, obj Object, manager string) error {
 	// The library sets the apiVersion of the live object.
 	return setManagedFieldsByLibrary(library, decoded(live.DeepCopyObject().(Object)), decoded(obj), obj, manager)
 }
@@ -61,7 +61,7 @@ func setManagedFieldsByLibrary(library *managedfields.FieldManager, live, change
 // the writer, and removed ones from all.
 //
 //steer:fast comparison
-func (m *Manager) updatePlainly(live, obj Object, manager string) bool {
+func (m *FieldManager) updatePlainly(live, obj Object, manager string) bool {
 	root, resets := m.root(), m.resets()
 	if root == nil || resets == nil || !utf8.ValidString(manager) || !m.ofVersion(live) || !m.ofVersion(obj) {
 		return false
@@ -83,7 +83,7 @@ func (m *Manager) updatePlainly(live, obj Object, manager string) bool {
 
 // pair returns the managedFields before an update, and both objects as text. It is false if the
 // managedFields are not as the server wrote them, or changed by the client.
-func (m *Manager) pair(live, obj Object) (record []entry, before, after fields.Object, ok bool) {
+func (m *FieldManager) pair(live, obj Object) (record []entry, before, after fields.Object, ok bool) {
 	old, isDoc := live.(*doc.Doc)
 	wished, alsoDoc := obj.(*doc.Doc)
 	switch {
@@ -106,14 +106,14 @@ func (m *Manager) pair(live, obj Object) (record []entry, before, after fields.O
 
 // ofVersion reports whether an object is in the version of the endpoint. A typed object
 // without apiVersion is.
-func (m *Manager) ofVersion(obj Object) bool {
+func (m *FieldManager) ofVersion(obj Object) bool {
 	kind := obj.GetObjectKind().GroupVersionKind()
 	return kind == m.binding.Kind || kind.Empty() && m.binding.Endpoint.New != nil
 }
 
 // attribute computes the managedFields after an update; false if they are not certain. creates
 // reports that the object did not exist before.
-func (m *Manager) attribute(changes *fields.Tree, record []entry, manager string, creates bool) ([]entry, bool) {
+func (m *FieldManager) attribute(changes *fields.Tree, record []entry, manager string, creates bool) ([]entry, bool) {
 	if len(record) == 0 && !creates {
 		return nil, true // managedFields were reset
 	}
@@ -156,7 +156,7 @@ func (m *Manager) attribute(changes *fields.Tree, record []entry, manager string
 }
 
 // ownOf returns a new entry of a manager.
-func (m *Manager) ownOf(manager string, operation metav1.ManagedFieldsOperationType) entry {
+func (m *FieldManager) ownOf(manager string, operation metav1.ManagedFieldsOperationType) entry {
 	if manager == "" {
 		manager = "unknown"
 	}
@@ -167,7 +167,7 @@ func (m *Manager) ownOf(manager string, operation metav1.ManagedFieldsOperationT
 func now() time.Time { return time.Now().UTC().Truncate(time.Second) }
 
 // created sets the managedFields of a typed object that is new, in one pass over it.
-func (m *Manager) created(live, obj Object, manager string) bool {
+func (m *FieldManager) created(live, obj Object, manager string) bool {
 	c, was, wished := m.creation(), reflect.ValueOf(live), reflect.ValueOf(obj)
 	if c == nil || obj.GetManagedFields() != nil || was.Type() != wished.Type() || was.Type() != reflect.PointerTo(c.Type) || !c.Fresh(was.UnsafePointer()) {
 		return false

@@ -130,7 +130,7 @@ func versionOf(crd *v1.CustomResourceDefinition, v *v1.CustomResourceDefinitionV
 		Strategy:         s,
 		NormalizeApplied: s.normalizeApplied,
 		Prune:            s.prune,
-		Ownership:        owners.object(v.Name),
+		FieldManager:     owners.object(v.Name),
 		Schema:           schema.OpenAPI(),
 		Printer:          newPrinter(v.AdditionalPrinterColumns),
 		Selectable:       selectableFields(v.SelectableFields),
@@ -145,10 +145,10 @@ func versionOf(crd *v1.CustomResourceDefinition, v *v1.CustomResourceDefinitionV
 			out.Canonicalize = s.settler()
 		}
 		if s.hasStatus {
-			out.Subresources = append(out.Subresources, resource.Subresource{Name: "status", Strategy: statusStrategy{s}, Ownership: owners.status(v.Name)})
+			out.Subresources = append(out.Subresources, resource.Subresource{Name: "status", Strategy: statusStrategy{s}, FieldManager: owners.status(v.Name)})
 		}
 		if s.scale != nil {
-			out.Subresources = append(out.Subresources, resource.Subresource{Name: "scale", Scale: s.scale, Ownership: owners.scale(v.Name)})
+			out.Subresources = append(out.Subresources, resource.Subresource{Name: "scale", Scale: s.scale, FieldManager: owners.scale(v.Name)})
 		}
 	}
 	return out, nil

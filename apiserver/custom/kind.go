@@ -136,7 +136,7 @@ func (k Kind[T]) subresources(crd *v1.CustomResourceDefinition, r *resource.Reso
 	for i := range below {
 		if sub := &below[i]; sub.Action != nil && sub.Target == nil {
 			sub.Target = &resource.Target{
-				Version: k.Version, Strategy: actionStrategy{r.Versions[at].Strategy.(*strategy)}, Ownership: owners.action(k.Version, sub.Name),
+				Version: k.Version, Strategy: actionStrategy{r.Versions[at].Strategy.(*strategy)}, FieldManager: owners.action(k.Version, sub.Name),
 			}
 		}
 	}

@@ -75,17 +75,17 @@ func ownershipOf(crd *v1.CustomResourceDefinition, with Options) (*ownership, er
 }
 
 // object returns the tracker for writes to objects in a version.
-func (o *ownership) object(version string) *apply.Manager {
+func (o *ownership) object(version string) *apply.FieldManager {
 	return apply.New(apply.Endpoint{Kind: o.kind.WithVersion(version), Types: o.types, Resets: o.owned, Versions: o.versions, Convert: o.convert})
 }
 
 // status returns the tracker for writes to their status.
-func (o *ownership) status(version string) *apply.Manager {
+func (o *ownership) status(version string) *apply.FieldManager {
 	return apply.New(apply.Endpoint{Kind: o.kind.WithVersion(version), Types: o.types, Resets: o.set, Versions: o.versions, Convert: o.convert, Subresource: "status"})
 }
 
 // action returns the tracker for what an action of a name changes.
-func (o *ownership) action(version, name string) *apply.Manager {
+func (o *ownership) action(version, name string) *apply.FieldManager {
 	return apply.New(apply.Endpoint{Kind: o.kind.WithVersion(version), Types: o.types, Versions: o.versions, Convert: o.convert, Subresource: name})
 }
 

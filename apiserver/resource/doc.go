@@ -7,7 +7,7 @@
 //
 // A [Resource] describes a resource: its names, how its objects are stored, the
 // versions it is served in, and how objects are converted between versions. Each
-// [Version] has a [Strategy], the rules of its kind, and may have an [Ownership], a
+// [Version] has a [Strategy], the rules of its kind, and may have an [FieldManager], a
 // [Printer] and [Subresource] values. A resource that is not stored implements its
 // verbs, [Getter] to [Connecter], and sets Resource.Backend. [Admission] decides on all
 // writes of a server.

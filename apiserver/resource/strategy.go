@@ -44,8 +44,8 @@ type MetadataErrors struct {
 	RepeatCreation bool
 }
 
-// Ownership records which manager set which field, in metadata.managedFields.
-type Ownership interface {
+// FieldManager records which manager set which field, in metadata.managedFields.
+type FieldManager interface {
 	// Update attributes to manager the fields that differ between live and obj, and
 	// returns obj with its managedFields set. live is never nil: for a creation it is
 	// an empty object. It may change obj, but not live, which may be shared.
@@ -55,10 +55,10 @@ type Ownership interface {
 	Apply(ctx context.Context, live, applied Object, manager string, force bool) (Object, error)
 }
 
-// ScaleOwnership may also be implemented by the Ownership of a [Subresource] with a
+// ScaleFieldManager may also be implemented by the Ownership of a [Subresource] with a
 // Scale: it converts managedFields between an object and its Scale.
-type ScaleOwnership interface {
-	Ownership
+type ScaleFieldManager interface {
+	FieldManager
 	ToScale(parent []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, error)
 	ToParent(parent, scale []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, error)
 }

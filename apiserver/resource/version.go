@@ -42,8 +42,8 @@ type Version struct {
 	// Canonicalize rewrites a validated object into the form in which readers get it;
 	// it may only change notation, not meaning. nil: no change.
 	Canonicalize func(obj Object)
-	// Ownership tracks managedFields; nil tracks none, and apply answers 501.
-	Ownership Ownership
+	// FieldManager tracks managedFields; nil tracks none, and apply answers 501.
+	FieldManager FieldManager
 	// Printer makes the rows of tables; nil prints name and age.
 	Printer Printer
 	// Selectable lists what field selectors may name besides metadata.name and
@@ -128,9 +128,9 @@ type Subresource struct {
 	// Verbs restricts the verbs: of a Strategy, nil: get, patch and update; of a
 	// Backend, nil: those that it implements.
 	Verbs []string
-	// Ownership of its updates; nil: they are not tracked. The one of a Scale may also
-	// implement [ScaleOwnership].
-	Ownership Ownership
+	// FieldManager of its updates; nil: they are not tracked. The one of a Scale may also
+	// implement [ScaleFieldManager].
+	FieldManager FieldManager
 	// Scale makes it an autoscaling/v1 Scale of the object.
 	Scale Scaler
 	// Backend answers its verbs; see [Resource.Backend].
@@ -169,6 +169,6 @@ type Target struct {
 	Version string
 	// Strategy of the changes, in that version; required.
 	Strategy Strategy
-	// Ownership of the changes; nil: they are not tracked.
-	Ownership Ownership
+	// FieldManager of the changes; nil: they are not tracked.
+	FieldManager FieldManager
 }

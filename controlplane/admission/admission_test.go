@@ -19,8 +19,8 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/admission"
+	"github.com/steer-dev/steer/controlplane/component"
 	"github.com/steer-dev/steer/controlplane/internal/step/steptest"
-	"github.com/steer-dev/steer/controlplane/part"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -37,7 +37,7 @@ func newCluster(t *testing.T) *cluster {
 }
 
 func chainOver(store storage.Store) resource.Admissions {
-	return admission.Plugins(part.Deps{Store: store}).Admission(nil).(resource.Admissions)
+	return admission.Plugins(component.Deps{Store: store}).Admission(nil).(resource.Admissions)
 }
 
 // has stores an object.

@@ -11,30 +11,30 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/steer-dev/steer/apiserver/resource"
-	"github.com/steer-dev/steer/controlplane/part"
+	"github.com/steer-dev/steer/controlplane/component"
 )
 
 // Plugins returns the admission plugins of this package, in the order of kube-apiserver.
-func Plugins(d part.Deps) part.List {
+func Plugins(d component.Deps) component.List {
 	s := d.Store
 	security := NewPodSecurity(s)
 	d.Measure(security.counts.evaluations, security.counts.exemptions)
-	return part.List{
-		part.Plugin("LimitRanger", NewLimitRanger(s), "pods", "persistentvolumeclaims"),
-		part.Plugin("TaintNodesByCondition", NodeTaints{}, "nodes"),
-		part.Plugin("PodSecurity", security, "pods", "namespaces", "podtemplates", "replicationcontrollers",
+	return component.List{
+		component.Plugin("LimitRanger", NewLimitRanger(s), "pods", "persistentvolumeclaims"),
+		component.Plugin("TaintNodesByCondition", NodeTaints{}, "nodes"),
+		component.Plugin("PodSecurity", security, "pods", "namespaces", "podtemplates", "replicationcontrollers",
 			"replicasets.apps", "deployments.apps", "daemonsets.apps", "statefulsets.apps", "jobs.batch", "cronjobs.batch"),
-		part.Plugin("Priority", NewPriority(s), "pods", "priorityclasses.scheduling.k8s.io"),
-		part.Plugin("DefaultTolerationSeconds", Tolerations{}, "pods"),
-		part.Plugin("DefaultStorageClass", NewStorageClass(s), "persistentvolumeclaims"),
-		part.Plugin("StorageObjectInUseProtection", StorageProtection{},
+		component.Plugin("Priority", NewPriority(s), "pods", "priorityclasses.scheduling.k8s.io"),
+		component.Plugin("DefaultTolerationSeconds", Tolerations{}, "pods"),
+		component.Plugin("DefaultStorageClass", NewStorageClass(s), "persistentvolumeclaims"),
+		component.Plugin("StorageObjectInUseProtection", StorageProtection{},
 			"persistentvolumeclaims", "persistentvolumes", "volumeattributesclasses.storage.k8s.io"),
-		part.Plugin("PersistentVolumeClaimResize", NewVolumeResize(s), "persistentvolumeclaims"),
-		part.Plugin("RuntimeClass", NewRuntimeClass(s), "pods"),
-		part.Plugin("DefaultIngressClass", NewIngressClass(s), "ingresses.networking.k8s.io"),
-		part.Plugin("PodTopologyLabels", NewTopologyLabels(s), "pods", "bindings"),
-		part.Plugin("NodeDeclaredFeatureValidator", NewDeclaredFeatures(s), "pods"),
-		part.Plugin("PodResizeValidator", NewPodResize(s), "pods"),
+		component.Plugin("PersistentVolumeClaimResize", NewVolumeResize(s), "persistentvolumeclaims"),
+		component.Plugin("RuntimeClass", NewRuntimeClass(s), "pods"),
+		component.Plugin("DefaultIngressClass", NewIngressClass(s), "ingresses.networking.k8s.io"),
+		component.Plugin("PodTopologyLabels", NewTopologyLabels(s), "pods", "bindings"),
+		component.Plugin("NodeDeclaredFeatureValidator", NewDeclaredFeatures(s), "pods"),
+		component.Plugin("PodResizeValidator", NewPodResize(s), "pods"),
 	}
 }
 

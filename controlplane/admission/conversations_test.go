@@ -8,24 +8,24 @@ import (
 	"testing"
 
 	"github.com/steer-dev/steer/controlplane/admission"
+	"github.com/steer-dev/steer/controlplane/component"
+	"github.com/steer-dev/steer/controlplane/component/componenttest"
 	"github.com/steer-dev/steer/controlplane/core"
 	"github.com/steer-dev/steer/controlplane/core/node"
 	"github.com/steer-dev/steer/controlplane/core/podspec"
 	"github.com/steer-dev/steer/controlplane/namespace"
-	"github.com/steer-dev/steer/controlplane/part"
-	"github.com/steer-dev/steer/controlplane/part/parttest"
 )
 
 // TestPluginAnswersAreThoseOfKubeAPIServer has conversations about what plugins refuse and
 // set.
 func TestPluginAnswersAreThoseOfKubeAPIServer(t *testing.T) {
 	t.Parallel()
-	parttest.Conversations{
-		Parts: func(d *part.Deps) part.List {
+	componenttest.Conversations{
+		Parts: func(d *component.Deps) component.List {
 			return slices.Concat(
-				part.List{{Name: "kinds", Resources: core.Resources()}, namespace.SystemPart(*d), node.SystemPriorityClasses(*d)},
+				component.List{{Name: "kinds", Resources: core.Resources()}, namespace.SystemPart(*d), node.SystemPriorityClasses(*d)},
 				admission.Plugins(*d),
-				part.List{{Name: "profiles of AppArmor", Admission: podspec.AppArmor{}, For: []string{"pods"}}},
+				component.List{{Name: "profiles of AppArmor", Admission: podspec.AppArmor{}, For: []string{"pods"}}},
 			)
 		},
 		Of: []string{"pods", "persistentvolumeclaims", "namespaces", "priorityclasses.scheduling.k8s.io", "ingresses.networking.k8s.io"},

@@ -172,9 +172,9 @@ func TestIndexEqualsRebuild(t *testing.T) {
 		view, now := store.Latest(), time.Unix(int64(round), 0)
 		fresh := apiservice.NewController()
 		fresh.Reset(view)
-		all, some := fresh.Step(view, now), follows.Step(view, now)
+		all, some := fresh.Sync(view, now), follows.Sync(view, now)
 		for _, r := range some {
-			follows.Report(r, io.EOF) // so that it is looked at again
+			follows.Done(r, io.EOF) // so that it is looked at again
 		}
 		subjects := func(requests []step.Request) []string {
 			var out []string

@@ -78,8 +78,8 @@ func (c *Availability) Reset(view storage.View) {
 	}
 }
 
-// Concerns implements [step.Controller].
-func (c *Availability) Concerns(e storage.Event) bool {
+// Filter implements [step.Controller].
+func (c *Availability) Filter(e storage.Event) bool {
 	switch e.Record.Key.Bucket {
 	case Bucket:
 		return true
@@ -89,8 +89,8 @@ func (c *Availability) Concerns(e storage.Event) bool {
 	return false
 }
 
-// Observe implements [step.Controller].
-func (c *Availability) Observe(e storage.Event) {
+// Handle implements [step.Controller].
+func (c *Availability) Handle(e storage.Event) {
 	switch key := e.Record.Key; {
 	case key.Bucket == Bucket && e.Deleted:
 		delete(c.remote, key)
@@ -121,8 +121,8 @@ func (c *Availability) see(rec, previous *storage.Record) {
 	known.due = true
 }
 
-// Step implements [step.Controller].
-func (c *Availability) Step(view storage.View, now time.Time) []step.Request {
+// Sync implements [step.Controller].
+func (c *Availability) Sync(view storage.View, now time.Time) []step.Request {
 	due := step.KeySet{}
 	changes := c.aggregation.services.Table.Changes()
 	moved := changes != c.addresses
@@ -160,8 +160,8 @@ func (c *Availability) Wake() time.Time {
 	return first
 }
 
-// Report implements [step.Controller].
-func (c *Availability) Report(r step.Request, err error) {
+// Done implements [step.Controller].
+func (c *Availability) Done(r step.Request, err error) {
 	delete(c.busy, r.Subject.Key)
 	s := c.remote[r.Subject.Key]
 	if s == nil {

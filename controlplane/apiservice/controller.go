@@ -54,13 +54,13 @@ func (c *Controller) Reset(view storage.View) {
 	}
 }
 
-// Concerns implements [step.Controller].
-func (c *Controller) Concerns(e storage.Event) bool {
+// Filter implements [step.Controller].
+func (c *Controller) Filter(e storage.Event) bool {
 	return e.Record.Key.Bucket == Bucket || e.Record.Key.Bucket == crd.Bucket
 }
 
-// Observe implements [step.Controller].
-func (c *Controller) Observe(e storage.Event) {
+// Handle implements [step.Controller].
+func (c *Controller) Handle(e storage.Event) {
 	switch e.Record.Key.Bucket {
 	case Bucket:
 		if e.Deleted {
@@ -90,8 +90,8 @@ func settled(rec *storage.Record) bool {
 		!bytes.Contains(rec.Value, []byte(`"`+automanaged+`":"`+always+`"`))
 }
 
-// Step implements [step.Controller].
-func (c *Controller) Step(view storage.View, now time.Time) []step.Request {
+// Sync implements [step.Controller].
+func (c *Controller) Sync(view storage.View, now time.Time) []step.Request {
 	if len(c.due) == 0 {
 		return nil
 	}
@@ -103,8 +103,8 @@ func (c *Controller) Step(view storage.View, now time.Time) []step.Request {
 	return out
 }
 
-// Report implements [step.Controller].
-func (c *Controller) Report(r step.Request, err error) {
+// Done implements [step.Controller].
+func (c *Controller) Done(r step.Request, err error) {
 	if err != nil {
 		c.due.Add(r.Subject.Key)
 	}

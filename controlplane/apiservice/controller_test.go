@@ -108,10 +108,10 @@ func TestControllerRepeatsWhatHasFailed(t *testing.T) {
 	requests := d.requests()
 	same(t, "requests", 1, len(requests))
 	same(t, "requests while one is under way", 0, len(d.requests()))
-	d.controller.Report(requests[0], errors.New("no"))
+	d.controller.Done(requests[0], errors.New("no"))
 	again := d.requests()
 	same(t, "requests after a failure", 1, len(again))
-	d.controller.Report(again[0], nil)
+	d.controller.Done(again[0], nil)
 	same(t, "requests after a success", 0, len(d.requests()))
 }
 

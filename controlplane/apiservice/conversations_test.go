@@ -11,19 +11,19 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/custom"
 	"github.com/steer-dev/steer/controlplane/apiservice"
+	"github.com/steer-dev/steer/controlplane/component"
+	"github.com/steer-dev/steer/controlplane/component/componenttest"
 	"github.com/steer-dev/steer/controlplane/core"
 	"github.com/steer-dev/steer/controlplane/crd"
 	"github.com/steer-dev/steer/controlplane/crd/cleanup"
 	"github.com/steer-dev/steer/controlplane/internal/step"
-	"github.com/steer-dev/steer/controlplane/part"
-	"github.com/steer-dev/steer/controlplane/part/parttest"
 	"github.com/steer-dev/steer/controlplane/webhookclient"
 )
 
 func TestAPIServiceAnswersAreThoseOfKubeAPIServer(t *testing.T) {
 	t.Parallel()
-	parttest.Conversations{
-		Parts: func(d *part.Deps) part.List {
+	componenttest.Conversations{
+		Parts: func(d *component.Deps) component.List {
 			webhooks, err := webhookclient.New(webhookclient.Options{}, webhookclient.Deps{Store: d.Store})
 			if err != nil {
 				t.Fatal(err)
@@ -32,13 +32,13 @@ func TestAPIServiceAnswersAreThoseOfKubeAPIServer(t *testing.T) {
 			d.Webhooks = webhooks
 			a := apiservice.New(*d, apiservice.Identity{Certificate: func() (*tls.Certificate, error) { return &tls.Certificate{}, nil }})
 			definitions := crd.New(crd.Options{
-				Server: d.Server, Store: d.Store, Transport: d.Server.RoundTripper(parttest.Admin()), Schemas: custom.NewSchemas(),
+				Server: d.Server, Store: d.Store, Transport: d.Server.RoundTripper(componenttest.Admin()), Schemas: custom.NewSchemas(),
 				Webhooks: webhooks, NewUID: d.Entropy.UID, Measure: func(...prometheus.Collector) {},
 				Upkeep: d.Upkeep, Log: d.Logger(),
 			})
-			return append(part.List{
+			return append(component.List{
 				{Name: "kinds", Resources: core.Resources()},
-				a.Part(*d), definitions.Part(d.Progress), part.ServerController(cleanup.New(d.Catalog, step.LifeOf)),
+				a.Part(*d), definitions.Part(d.Progress), component.ServerController(cleanup.New(d.Catalog, step.LifeOf)),
 			}, controllers(d, a)...)
 		},
 		Of:     []string{"apiservices.apiregistration.k8s.io"},

@@ -67,11 +67,11 @@ func (c *Discovery) Reset(view storage.View) {
 	}
 }
 
-// Concerns implements [step.Controller].
-func (c *Discovery) Concerns(e storage.Event) bool { return e.Record.Key.Bucket == Bucket }
+// Filter implements [step.Controller].
+func (c *Discovery) Filter(e storage.Event) bool { return e.Record.Key.Bucket == Bucket }
 
-// Observe implements [step.Controller].
-func (c *Discovery) Observe(e storage.Event) {
+// Handle implements [step.Controller].
+func (c *Discovery) Handle(e storage.Event) {
 	if e.Deleted {
 		delete(c.remote, e.Record.Key)
 		return
@@ -91,8 +91,8 @@ func (c *Discovery) see(rec *storage.Record) {
 	c.remote[rec.Key] = &described{due: true}
 }
 
-// Step implements [step.Controller].
-func (c *Discovery) Step(view storage.View, now time.Time) []step.Request {
+// Sync implements [step.Controller].
+func (c *Discovery) Sync(view storage.View, now time.Time) []step.Request {
 	due := step.KeySet{}
 	changes := c.aggregation.services.Table.Changes()
 	moved := changes != c.addresses
@@ -135,8 +135,8 @@ func (c *Discovery) ask(key storage.Key, s service, into *answer) step.Request {
 	}
 }
 
-// Report implements [step.Controller].
-func (c *Discovery) Report(r step.Request, err error) {
+// Done implements [step.Controller].
+func (c *Discovery) Done(r step.Request, err error) {
 	delete(c.busy, r.Subject.Key)
 	s := c.remote[r.Subject.Key]
 	if s == nil || s.asked == nil {

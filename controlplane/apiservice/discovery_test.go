@@ -17,8 +17,8 @@ import (
 	v1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/steer-dev/steer/controlplane/apiservice"
+	"github.com/steer-dev/steer/controlplane/component/componenttest"
 	"github.com/steer-dev/steer/controlplane/internal/egress"
-	"github.com/steer-dev/steer/controlplane/part/parttest"
 )
 
 // Documents of servers, in the forms that there are.
@@ -42,7 +42,7 @@ func (w *world) described() string {
 		w.t.Fatal(err)
 	}
 	request.Header.Set("Accept", aggregatedType)
-	response, err := w.Server.Server.RoundTripper(parttest.Admin()).RoundTrip(request)
+	response, err := w.Server.Server.RoundTripper(componenttest.Admin()).RoundTrip(request)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -232,17 +232,17 @@ func TestDiscoveryAsksOnceAtATime(t *testing.T) {
 	requests := d.requests()
 	d.put(wingsKey, wings(is(v1.ConditionTrue)))
 	same(t, "requests while one is under way", 0, len(d.requests()))
-	d.controller.Report(requests[0], d.carry(requests[0]))
+	d.controller.Done(requests[0], d.carry(requests[0]))
 	requests = d.requests()
 	same(t, "requests after a change meanwhile", 1, len(requests))
 	d.put(wingsKey, nil)
-	d.controller.Report(requests[0], d.carry(requests[0]))
+	d.controller.Done(requests[0], d.carry(requests[0]))
 	same(t, "requests once it is gone", 0, len(d.requests()))
 	same(t, "the time of the next step", time.Time{}, d.controller.(*apiservice.Discovery).Wake())
 	d.put(wingsKey, wings(is(v1.ConditionTrue)))
 	fresh := apiservice.NewDiscovery(w.aggregation)
 	fresh.Reset(d.Store.Latest())
-	same(t, "requests of a controller that starts", 1, len(fresh.Step(d.Store.Latest(), d.now)))
+	same(t, "requests of a controller that starts", 1, len(fresh.Sync(d.Store.Latest(), d.now)))
 }
 
 // TestOpenAPIOfAServerIsMerged with all its documents; those of versions of this server, or of another

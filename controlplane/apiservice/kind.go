@@ -28,7 +28,7 @@ type service = *v1.APIService
 
 // shared is the kind without what is of one plane.
 var shared = sync.OnceValue(func() *resource.Resource {
-	k := kind.Of[v1.APIService, service]{
+	k := kind.Definition[v1.APIService, service]{
 		Group: group, Version: "v1", Plural: plural, Cluster: true, Categories: []string{"api-extensions"}, Status: true,
 		Metadata: kind.Metadata{RepeatCreationErrors: true, AnyFinalizer: true, KeepMetadataInStatus: true},
 		Defaults: func(s service) {

@@ -14,9 +14,9 @@ import (
 
 	v1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
+	"github.com/steer-dev/steer/controlplane/component/componenttest"
 	"github.com/steer-dev/steer/controlplane/internal/egress"
 	"github.com/steer-dev/steer/controlplane/internal/step/steptest"
-	"github.com/steer-dev/steer/controlplane/part/parttest"
 	"github.com/steer-dev/steer/internal/lifecycletest"
 )
 
@@ -37,7 +37,7 @@ func TestAggregationKeepsTheLifecycle(t *testing.T) {
 		if err := w.aggregation.Load(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		carrier := w.Server.Server.RoundTripper(parttest.Admin())
+		carrier := w.Server.Server.RoundTripper(componenttest.Admin())
 		return lifecycletest.Closed{
 			Close: func() error { w.aggregation.Close(); return nil },
 			Use: func(ctx context.Context) error {

@@ -9,28 +9,28 @@ import (
 
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/component"
 	"github.com/steer-dev/steer/controlplane/internal/step"
-	"github.com/steer-dev/steer/controlplane/part"
 	"github.com/steer-dev/steer/storage"
 )
 
 // New returns the aggregation of a control plane.
-func New(d part.Deps, identity Identity) *Aggregation {
+func New(d component.Deps, identity Identity) *Aggregation {
 	a := NewAggregation(d.Store, d.Server, d.Webhooks.Services(), identity, d.Logger())
 	d.Measure(a.metrics)
 	return a
 }
 
 // DiscoveryPart returns the controller that asks other servers what they serve.
-func (a *Aggregation) DiscoveryPart() part.Part {
-	out := part.ServerController(NewDiscovery(a))
+func (a *Aggregation) DiscoveryPart() component.Component {
+	out := component.ServerController(NewDiscovery(a))
 	out.OnEachServer = true
 	return out
 }
 
 // Part returns APIServices, and makes those of what the server has when it starts.
-func (a *Aggregation) Part(d part.Deps) part.Part {
-	return part.Part{
+func (a *Aggregation) Part(d component.Deps) component.Component {
+	return component.Component{
 		Name:      "api services",
 		Resources: []*resource.Resource{a.Resource()},
 		Boot: func(view storage.View, now time.Time) ([]storage.Write, []step.Request, error) {
@@ -41,11 +41,11 @@ func (a *Aggregation) Part(d part.Deps) part.Part {
 		Follows: []string{Bucket},
 		Close:   a.Close,
 		Health: slices.Concat(
-			part.Hooks(d.Progress.Booted, "start-kube-aggregator-informers"),
-			part.Hooks(d.Progress.Running, "apiservice-status-local-available-controller", "apiservice-status-remote-available-controller",
+			component.Hooks(d.Progress.Booted, "start-kube-aggregator-informers"),
+			component.Hooks(d.Progress.Running, "apiservice-status-local-available-controller", "apiservice-status-remote-available-controller",
 				"apiservice-registration-controller", "apiservice-discovery-controller", "kube-apiserver-autoregistration"),
 			[]apiserver.Check{{Name: "autoregister-completion", Run: d.Progress.Booted}},
-			part.Hooks(d.Progress.Booted, "apiservice-openapi-controller", "apiservice-openapiv3-controller"),
+			component.Hooks(d.Progress.Booted, "apiservice-openapi-controller", "apiservice-openapiv3-controller"),
 		),
 	}
 }

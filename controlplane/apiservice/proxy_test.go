@@ -23,10 +23,10 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/controlplane/apiservice"
+	"github.com/steer-dev/steer/controlplane/component"
+	"github.com/steer-dev/steer/controlplane/component/componenttest"
 	"github.com/steer-dev/steer/controlplane/core"
 	"github.com/steer-dev/steer/controlplane/internal/egress"
-	"github.com/steer-dev/steer/controlplane/part"
-	"github.com/steer-dev/steer/controlplane/part/parttest"
 )
 
 // create stores an APIService by a request.
@@ -41,7 +41,7 @@ func (w *world) create(s *v1.APIService) {
 		w.t.Fatal(err)
 	}
 	request.Header.Set("Content-Type", "application/json")
-	if code, answer, _ := w.do(parttest.Admin(), request); code != http.StatusCreated {
+	if code, answer, _ := w.do(componenttest.Admin(), request); code != http.StatusCreated {
 		w.t.Fatal(code, answer)
 	}
 }
@@ -49,7 +49,7 @@ func (w *world) create(s *v1.APIService) {
 // get sends a GET of the administrator.
 func (w *world) get(path string, header http.Header) (int, string, http.Header) {
 	w.t.Helper()
-	return w.getAs(parttest.Admin(), path, header)
+	return w.getAs(componenttest.Admin(), path, header)
 }
 
 func (w *world) getAs(user *auth.User, path string, header http.Header) (int, string, http.Header) {
@@ -123,10 +123,10 @@ func TestProxyUsesTheHeadersOfTheFrontProxy(t *testing.T) {
 	server := &other{answers: map[string]func(*http.Request) (*http.Response, error){"/apis/example.com/v1": text(200, "application/json", resourceList), wing: text(200, "", "")}}
 	w := &world{t: t}
 	proxy := &auth.FrontProxy{UserHeaders: []string{"X-User", "X-Login"}, UIDHeaders: []string{"X-Id"}, GroupHeaders: []string{"X-Groups"}, ExtraPrefixes: []string{"X-More-"}}
-	w.Server = parttest.New(t, func(d *part.Deps) part.List {
+	w.Server = componenttest.New(t, func(d *component.Deps) component.List {
 		w.aggregation = apiservice.NewAggregation(d.Store, d.Server, &egress.Services{Store: d.Store, Resolve: resolve(server)},
 			apiservice.Identity{Certificate: func() (*tls.Certificate, error) { return &tls.Certificate{}, nil }, Proxy: proxy}, slog.New(slog.DiscardHandler))
-		return append(part.List{{Name: "kinds", Resources: core.Resources()}, w.aggregation.Part(*d)}, controllers(d, w.aggregation)...)
+		return append(component.List{{Name: "kinds", Resources: core.Resources()}, w.aggregation.Part(*d)}, controllers(d, w.aggregation)...)
 	})
 	w.create(wings())
 	w.get("/version", nil)
@@ -213,7 +213,7 @@ func TestProxyBoundsDiscovery(t *testing.T) {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		response, err := w.Server.Server.RoundTripper(parttest.Admin()).RoundTrip(request)
+		response, err := w.Server.Server.RoundTripper(componenttest.Admin()).RoundTrip(request)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,12 +23,12 @@ import (
 	v1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/steer-dev/steer/controlplane/apiservice"
+	"github.com/steer-dev/steer/controlplane/component"
+	"github.com/steer-dev/steer/controlplane/component/componenttest"
 	"github.com/steer-dev/steer/controlplane/core"
 	"github.com/steer-dev/steer/controlplane/internal/egress"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/controlplane/internal/step/steptest"
-	"github.com/steer-dev/steer/controlplane/part"
-	"github.com/steer-dev/steer/controlplane/part/parttest"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -91,21 +91,21 @@ func resolve(transport http.RoundTripper) func(context.Context, egress.Service) 
 
 // world is a server with APIServices, and the aggregation that is told of them.
 type world struct {
-	*parttest.Server
+	*componenttest.Server
 	t           *testing.T
 	aggregation *apiservice.Aggregation
 }
 
 // newWorld returns a server whose parts are APIServices, the built-in kinds and the
 // parts that declare returns.
-func newWorld(t *testing.T, services egress.Services, declare func(*part.Deps, *apiservice.Aggregation) part.List) *world {
+func newWorld(t *testing.T, services egress.Services, declare func(*component.Deps, *apiservice.Aggregation) component.List) *world {
 	t.Helper()
 	w := &world{t: t}
 	identity := apiservice.Identity{Certificate: func() (*tls.Certificate, error) { return &tls.Certificate{}, nil }}
-	w.Server = parttest.New(t, func(d *part.Deps) part.List {
+	w.Server = componenttest.New(t, func(d *component.Deps) component.List {
 		services.Store = d.Store
 		w.aggregation = apiservice.NewAggregation(d.Store, d.Server, &services, identity, slog.New(slog.DiscardHandler))
-		list := part.List{{Name: "kinds", Resources: core.Resources()}, w.aggregation.Part(*d)}
+		list := component.List{{Name: "kinds", Resources: core.Resources()}, w.aggregation.Part(*d)}
 		if declare != nil {
 			list = append(list, declare(d, w.aggregation)...)
 		}
@@ -115,8 +115,8 @@ func newWorld(t *testing.T, services egress.Services, declare func(*part.Deps, *
 }
 
 // controllers are all of the package.
-func controllers(_ *part.Deps, a *apiservice.Aggregation) part.List {
-	return part.List{part.ServerController(apiservice.NewController()), part.ServerController(apiservice.NewAvailability(a)), a.DiscoveryPart()}
+func controllers(_ *component.Deps, a *apiservice.Aggregation) component.List {
+	return component.List{component.ServerController(apiservice.NewController()), component.ServerController(apiservice.NewAvailability(a)), a.DiscoveryPart()}
 }
 
 // wings is an APIService that the Service default/wings serves.
@@ -214,7 +214,7 @@ func (d *driven) requests() []step.Request {
 	for _, e := range batch.Events {
 		steptest.Observe(d.controller, e)
 	}
-	return d.controller.Step(d.Store.Latest(), d.now)
+	return d.controller.Sync(d.Store.Latest(), d.now)
 }
 
 // step takes a step, carries out its requests and reports them. It returns a line for each.
@@ -223,7 +223,7 @@ func (d *driven) step() string {
 	var lines []string
 	for _, r := range d.requests() {
 		lines = append(lines, rendered(d.t, r))
-		d.controller.Report(r, d.carry(r))
+		d.controller.Done(r, d.carry(r))
 	}
 	return strings.Join(lines, "\n")
 }

@@ -103,14 +103,14 @@ func (c *Controller) Reset(view storage.View) {
 	}
 }
 
-// Concerns implements [step.Controller].
-func (c *Controller) Concerns(e storage.Event) bool {
+// Filter implements [step.Controller].
+func (c *Controller) Filter(e storage.Event) bool {
 	key := e.Record.Key
 	return key.Bucket == scalers || len(c.watching) > 0 && c.watching[key] != nil || brings(key) && len(c.lost) > 0
 }
 
-// Observe implements [step.Controller].
-func (c *Controller) Observe(e storage.Event) {
+// Handle implements [step.Controller].
+func (c *Controller) Handle(e storage.Event) {
 	switch key := e.Record.Key; {
 	case key.Bucket == scalers && e.Deleted:
 		c.follow(key, storage.Key{})
@@ -165,8 +165,8 @@ func (c *Controller) follow(scaler, target storage.Key) {
 	c.watching[target].Add(scaler)
 }
 
-// Step implements [step.Controller].
-func (c *Controller) Step(view storage.View, now time.Time) []step.Request {
+// Sync implements [step.Controller].
+func (c *Controller) Sync(view storage.View, now time.Time) []step.Request {
 	c.again.Ring(now, c.due)
 	keys := c.due.Sorted()
 	clear(c.due)
@@ -199,8 +199,8 @@ func (c *Controller) Step(view storage.View, now time.Time) []step.Request {
 // Wake implements [step.Waker].
 func (c *Controller) Wake() time.Time { return c.again.Wake() }
 
-// Report implements [step.Controller].
-func (c *Controller) Report(r step.Request, err error) {
+// Done implements [step.Controller].
+func (c *Controller) Done(r step.Request, err error) {
 	key := r.Subject.Key
 	delete(c.busy, key)
 	if c.events.reported(key) {

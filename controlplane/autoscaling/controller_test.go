@@ -110,7 +110,7 @@ func (w *world) step(t *testing.T) *step.Request {
 		}
 		var out *step.Request
 		again := false
-		for _, r := range w.controller.Step(w.store.Latest(), w.now) {
+		for _, r := range w.controller.Sync(w.store.Latest(), w.now) {
 			switch {
 			case r.Do != nil:
 				if err := r.Do(t.Context()); err != nil {
@@ -125,7 +125,7 @@ func (w *world) step(t *testing.T) *step.Request {
 				continue
 			}
 			again = true
-			w.controller.Report(r, nil)
+			w.controller.Done(r, nil)
 		}
 		if out != nil || !again {
 			return out
@@ -176,7 +176,7 @@ func (w *world) settle(t *testing.T) autoscalingv2.HorizontalPodAutoscalerStatus
 		} else {
 			w.deployment(t, int(scaleOf(t, r).Spec.Replicas))
 		}
-		w.controller.Report(*r, nil)
+		w.controller.Done(*r, nil)
 	}
 	t.Fatal("the controller does not come to rest")
 	return autoscalingv2.HorizontalPodAutoscalerStatus{}
@@ -238,7 +238,7 @@ func TestControllerScalesOnlyEveryFifteenSeconds(t *testing.T) {
 		t.Errorf("the scale is %s, want 5 replicas at revision 3", r.Body)
 	}
 	w.controller.Reset(w.store.Latest())
-	w.controller.Report(*r, errors.New("of an earlier history"))
+	w.controller.Done(*r, errors.New("of an earlier history"))
 	if at := w.settle(t).LastScaleTime; at == nil || !at.Time.Equal(w.now) {
 		t.Errorf("the last scaling was at %v, want %v", at, w.now)
 	}
@@ -291,7 +291,7 @@ func TestControllerNamesTwoAutoscalersOfTheSamePods(t *testing.T) {
 	const want = "pods by selector app=web are controlled by more than one HPA (e.g. [{a default} {b default}])"
 	w.controller.Reset(w.store.Latest())
 	said := 0
-	for _, r := range w.controller.Step(w.store.Latest(), w.now) { // the first of the three reads its metrics
+	for _, r := range w.controller.Sync(w.store.Latest(), w.now) { // the first of the three reads its metrics
 		if strings.HasSuffix(r.Path, "/status") && strings.Contains(string(r.Body), want) {
 			said++
 		}
@@ -312,7 +312,7 @@ func TestControllerRetriesRefusedRequests(t *testing.T) {
 		t.Errorf("before the outcome is known the request is %s %s", r.Method, r.Path)
 	}
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "deployments"}, "web", errors.New("changed"))
-	w.controller.Report(*first, conflict)
+	w.controller.Done(*first, conflict)
 	scaleOf(t, w.step(t))
 }
 
@@ -321,7 +321,7 @@ func TestControllerSaysThatATargetCannotBeScaled(t *testing.T) {
 	w := newWorld(t)
 	w.scaler(t, "apps/v1", "Deployment", "")
 	w.deployment(t, 1)
-	w.controller.Report(*w.step(t), errors.New("no"))
+	w.controller.Done(*w.step(t), errors.New("no"))
 	status := w.settle(t)
 	if got, want := conditions(status), "AbleToScale False FailedUpdateScale: the HPA controller was unable to update the target scale: no"; got != want || status.LastScaleTime != nil {
 		t.Errorf("the conditions are\n%s\nwant\n%s", got, want)
@@ -454,12 +454,12 @@ func TestControllerScalesTargetsOfOtherServers(t *testing.T) {
 				t.Errorf("scaled by %s %s %s", r.Method, r.Path, r.Body)
 			}
 			// It is read again after a conflict.
-			w.controller.Report(*r, apierrors.NewConflict(schema.GroupResource{Resource: "moons"}, "web", errors.New("changed")))
+			w.controller.Done(*r, apierrors.NewConflict(schema.GroupResource{Resource: "moons"}, "web", errors.New("changed")))
 			w.metrics[path] = fmt.Sprintf(scale, 1)
 			if r = w.step(t); r == nil || !strings.Contains(string(r.Body), `"replicas":2`) || !strings.Contains(string(r.Body), `"resourceVersion":"r1"`) {
 				t.Fatalf("after a conflict the request is %+v", r)
 			}
-			w.controller.Report(*r, nil)
+			w.controller.Done(*r, nil)
 			if r = w.step(t); !strings.HasSuffix(r.Path, "/status") {
 				t.Fatalf("after it was scaled the request is %+v", r)
 			}
@@ -467,7 +467,7 @@ func TestControllerScalesTargetsOfOtherServers(t *testing.T) {
 		}
 		if r != nil {
 			w.put(t, scalers, "default/a", string(r.Body))
-			w.controller.Report(*r, nil)
+			w.controller.Done(*r, nil)
 		}
 		if got := conditions(w.settle(t)); got != c.want {
 			t.Errorf("the conditions are\n%s\nwant\n%s", got, c.want)

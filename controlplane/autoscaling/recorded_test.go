@@ -130,7 +130,7 @@ func playScene(t *testing.T, s scene) (out []string) {
 				replicas = int(scale.Spec.Replicas)
 				w.put(t, "example.com/widgets", s.name+"/w", fmt.Sprintf(widgetManifest, s.name, replicas))
 			}
-			w.controller.Report(*r, nil)
+			w.controller.Done(*r, nil)
 		}
 		o := &autoscalingv2.HorizontalPodAutoscaler{}
 		if err := json.Unmarshal(w.store.Latest().Get(key).Value, o); err != nil {

@@ -13,19 +13,19 @@ import (
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/admission"
-	"github.com/steer-dev/steer/controlplane/part"
+	"github.com/steer-dev/steer/controlplane/component"
 )
 
 // Plugins returns the admission plugins for CertificateSigningRequests, in the order of
 // kube-apiserver: a user who approves must have the permission to approve for the signer,
 // one who signs the permission to sign for it, and certificates of system:masters are
 // refused.
-func Plugins(d part.Deps) part.List {
+func Plugins(d component.Deps) component.List {
 	p := permission{authorizer: d.Authorizer}
-	return part.List{
-		part.Plugin("CertificateApproval", approval{permission: p}, plural+"."+certificatesv1.GroupName),
-		part.Plugin("CertificateSigning", signing{permission: p}, plural+"."+certificatesv1.GroupName),
-		part.Plugin("CertificateSubjectRestriction", subject{}, plural+"."+certificatesv1.GroupName),
+	return component.List{
+		component.Plugin("CertificateApproval", approval{permission: p}, plural+"."+certificatesv1.GroupName),
+		component.Plugin("CertificateSigning", signing{permission: p}, plural+"."+certificatesv1.GroupName),
+		component.Plugin("CertificateSubjectRestriction", subject{}, plural+"."+certificatesv1.GroupName),
 	}
 }
 

@@ -24,8 +24,8 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/component"
 	"github.com/steer-dev/steer/controlplane/internal/step/steptest"
-	"github.com/steer-dev/steer/controlplane/part"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -197,7 +197,7 @@ func TestSignerSignsOnlyApprovedRequests(t *testing.T) {
 		put(t, store, c.r)
 		s := NewSigner(func() (*Authority, error) { return ca, nil })
 		s.Reset(store.Latest())
-		got := s.Step(store.Latest(), begin())
+		got := s.Sync(store.Latest(), begin())
 		if (len(got) == 1) != (c.want != "") || len(got) == 1 && (!strings.Contains(string(got[0].Body), c.want) || !strings.HasSuffix(got[0].Path, "/r/status")) {
 			t.Errorf("%s: %v", name, got)
 		}
@@ -225,7 +225,7 @@ func TestCleanerDeletesOldRequests(t *testing.T) {
 		cleaner.Reset(store.Latest())
 		key := put(t, store, c.r)
 		rec := store.Latest().Get(key)
-		cleaner.Observe(storage.Event{Record: rec})
+		cleaner.Handle(storage.Event{Record: rec})
 		if c.want == 0 {
 			if !cleaner.Wake().IsZero() {
 				t.Errorf("%s: it goes at %v", name, cleaner.Wake())
@@ -233,15 +233,15 @@ func TestCleanerDeletesOldRequests(t *testing.T) {
 			continue
 		}
 		due := begin().Add(c.want)
-		if !cleaner.Wake().Equal(due) || len(cleaner.Step(nil, due.Add(-time.Second))) != 0 {
+		if !cleaner.Wake().Equal(due) || len(cleaner.Sync(nil, due.Add(-time.Second))) != 0 {
 			t.Errorf("%s: it goes at %v, want %v", name, cleaner.Wake(), due)
 		}
-		got := cleaner.Step(nil, due)
+		got := cleaner.Sync(nil, due)
 		if len(got) != 1 || got[0].Method != "DELETE" {
 			t.Errorf("%s: %v", name, got)
 		}
-		cleaner.Observe(storage.Event{Record: rec, Deleted: true})
-		if !cleaner.Wake().IsZero() || len(cleaner.Step(nil, due)) != 0 {
+		cleaner.Handle(storage.Event{Record: rec, Deleted: true})
+		if !cleaner.Wake().IsZero() || len(cleaner.Sync(nil, due)) != 0 {
 			t.Errorf("%s: it is still known when it is gone", name)
 		}
 	}
@@ -280,7 +280,7 @@ func TestAdmissionRequiresPermissionForTheSigner(t *testing.T) {
 		{permitted{}, "status", old, nil, true},
 		{permitted{}, "", old, nil, true},
 	} {
-		plugins, err := Plugins(part.Deps{Authorizer: c.may}).Without(c.disable...)
+		plugins, err := Plugins(component.Deps{Authorizer: c.may}).Without(c.disable...)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -57,11 +57,11 @@ func (c *Cleaner) Reset(view storage.View) {
 	}
 }
 
-// Concerns implements [step.Controller].
-func (*Cleaner) Concerns(e storage.Event) bool { return e.Record.Key.Bucket == bucket }
+// Filter implements [step.Controller].
+func (*Cleaner) Filter(e storage.Event) bool { return e.Record.Key.Bucket == bucket }
 
-// Observe implements [step.Controller].
-func (c *Cleaner) Observe(e storage.Event) {
+// Handle implements [step.Controller].
+func (c *Cleaner) Handle(e storage.Event) {
 	if e.Deleted {
 		c.forget(e.Record.Key)
 		return
@@ -125,8 +125,8 @@ func end(r request) time.Time {
 	return at
 }
 
-// Step implements [step.Controller].
-func (c *Cleaner) Step(_ storage.View, now time.Time) []step.Request {
+// Sync implements [step.Controller].
+func (c *Cleaner) Sync(_ storage.View, now time.Time) []step.Request {
 	if c.next.IsZero() || c.next.After(now) {
 		return nil
 	}
@@ -146,6 +146,6 @@ func (c *Cleaner) Step(_ storage.View, now time.Time) []step.Request {
 // Wake implements [step.Waker].
 func (c *Cleaner) Wake() time.Time { return c.next }
 
-// Report implements [step.Controller]. A request stays due until its deletion, or
+// Done implements [step.Controller]. A request stays due until its deletion, or
 // its change, is observed.
-func (c *Cleaner) Report(step.Request, error) {}
+func (c *Cleaner) Done(step.Request, error) {}

@@ -7,15 +7,15 @@ import (
 	"testing"
 
 	"github.com/steer-dev/steer/controlplane/certificates"
-	"github.com/steer-dev/steer/controlplane/part"
-	"github.com/steer-dev/steer/controlplane/part/parttest"
+	"github.com/steer-dev/steer/controlplane/component"
+	"github.com/steer-dev/steer/controlplane/component/componenttest"
 )
 
 func TestCertificateSigningRequestAnswersAreThoseOfKubeAPIServer(t *testing.T) {
 	t.Parallel()
-	parttest.Conversations{
-		Parts: func(d *part.Deps) part.List {
-			return append(part.List{certificates.Part(), part.Controller(certificates.NewCleaner())}, certificates.Plugins(*d)...)
+	componenttest.Conversations{
+		Parts: func(d *component.Deps) component.List {
+			return append(component.List{certificates.Part(), component.Controller(certificates.NewCleaner())}, certificates.Plugins(*d)...)
 		},
 		Names: []string{"certificates"},
 	}.Run(t)

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/component"
 	"github.com/steer-dev/steer/controlplane/core/kind"
-	"github.com/steer-dev/steer/controlplane/part"
 )
 
 // request is a CertificateSigningRequest.
@@ -30,12 +30,12 @@ const (
 )
 
 // Part returns CertificateSigningRequests; planes share the value.
-func Part() part.Part {
-	return part.Part{Name: "certificate signing requests", Resources: []*resource.Resource{shared()}}
+func Part() component.Component {
+	return component.Component{Name: "certificate signing requests", Resources: []*resource.Resource{shared()}}
 }
 
 var shared = sync.OnceValue(func() *resource.Resource {
-	k := kind.Of[certificatesv1.CertificateSigningRequest, request]{
+	k := kind.Definition[certificatesv1.CertificateSigningRequest, request]{
 		Group: certificatesv1.GroupName, Version: "v1", Plural: plural, Short: []string{"csr"}, Cluster: true,
 		Metadata: kind.Metadata{RepeatCreationErrors: true, RepeatStatusCreationErrors: true},
 		NameRule: func(string, bool) []string { return nil },
@@ -52,7 +52,7 @@ var shared = sync.OnceValue(func() *resource.Resource {
 	v := &r.Versions[0]
 	v.Subresources[0].Strategy = statusRules{}
 	v.Subresources = append(v.Subresources, resource.Subresource{
-		Name: "approval", Strategy: approvalRules{}, Ownership: k.Ownership("approval"),
+		Name: "approval", Strategy: approvalRules{}, FieldManager: k.FieldManager("approval"),
 	})
 	return r
 })

@@ -50,14 +50,14 @@ func (s *Signer) Reset(view storage.View) {
 	}
 }
 
-// Concerns implements [step.Controller].
-func (*Signer) Concerns(e storage.Event) bool { return e.Record.Key.Bucket == bucket && !e.Deleted }
+// Filter implements [step.Controller].
+func (*Signer) Filter(e storage.Event) bool { return e.Record.Key.Bucket == bucket && !e.Deleted }
 
-// Observe implements [step.Controller].
-func (s *Signer) Observe(e storage.Event) { s.due.Add(e.Record.Key) }
+// Handle implements [step.Controller].
+func (s *Signer) Handle(e storage.Event) { s.due.Add(e.Record.Key) }
 
-// Step implements [step.Controller].
-func (s *Signer) Step(view storage.View, now time.Time) []step.Request {
+// Sync implements [step.Controller].
+func (s *Signer) Sync(view storage.View, now time.Time) []step.Request {
 	var out []step.Request
 	for _, key := range s.due.Sorted() {
 		if r := read(view.Get(key)); r != nil && s.answer(r, now) {
@@ -96,8 +96,8 @@ func (s *Signer) answer(r request, now time.Time) bool {
 	return err == nil
 }
 
-// Report implements [step.Controller].
-func (s *Signer) Report(r step.Request, err error) {
+// Done implements [step.Controller].
+func (s *Signer) Done(r step.Request, err error) {
 	if err != nil {
 		s.due.Add(r.Subject.Key)
 	}

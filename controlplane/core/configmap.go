@@ -15,7 +15,7 @@ import (
 
 // configMaps describes ConfigMaps.
 func configMaps() *resource.Resource {
-	return kind.Of[corev1.ConfigMap, *corev1.ConfigMap]{
+	return kind.Definition[corev1.ConfigMap, *corev1.ConfigMap]{
 		Version: "v1", Plural: "configmaps", Short: []string{"cm"}, Unconditional: true,
 		Metadata: kind.Metadata{RepeatCreationErrors: true},
 		Validate: validateConfigMap,

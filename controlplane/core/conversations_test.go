@@ -10,13 +10,13 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/controlplane/admission"
+	"github.com/steer-dev/steer/controlplane/component"
+	"github.com/steer-dev/steer/controlplane/component/componenttest"
 	"github.com/steer-dev/steer/controlplane/core"
 	"github.com/steer-dev/steer/controlplane/core/pod"
 	"github.com/steer-dev/steer/controlplane/core/podspec"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/controlplane/kubelet"
-	"github.com/steer-dev/steer/controlplane/part"
-	"github.com/steer-dev/steer/controlplane/part/parttest"
 	"github.com/steer-dev/steer/controlplane/rbac"
 )
 
@@ -24,14 +24,14 @@ import (
 // in one for their family.
 func TestCoreAnswersAreThoseOfKubeAPIServer(t *testing.T) {
 	t.Parallel()
-	parttest.Conversations{
-		Parts: func(d *part.Deps) part.List {
+	componenttest.Conversations{
+		Parts: func(d *component.Deps) component.List {
 			roles := rbac.New(d.Store)
 			d.Authorizer = auth.Authorizers{auth.AllowMasters{}, roles}
 			return slices.Concat(
-				part.List{{Name: "kinds", Resources: core.Resources()}, {Name: "reviews", Resources: core.Reviews(d.Authorizer, nil)}},
+				component.List{{Name: "kinds", Resources: core.Resources()}, {Name: "reviews", Resources: core.Reviews(d.Authorizer, nil)}},
 				admission.Plugins(*d),
-				part.List{rbac.EscalationPart(*d, roles), rbac.BootPart(*d, false)},
+				component.List{rbac.EscalationPart(*d, roles), rbac.BootPart(*d, false)},
 			)
 		},
 		Of: []string{
@@ -54,21 +54,21 @@ func TestCoreAnswersAreThoseOfKubeAPIServer(t *testing.T) {
 }
 
 // podParts are the built-in kinds with the subresources and the admission of Pods.
-func podParts(d *part.Deps) part.List {
+func podParts(d *component.Deps) component.List {
 	s := pod.Subresources{Store: d.Store, Authorizer: d.Authorizer, Kubelets: kubelet.New(kubelet.Options{}, nil)}
 	s.Send = func(ctx context.Context, method, path string, body []byte) error {
 		return d.Send(ctx, step.Request{User: step.APIServer, Method: method, Path: path, ContentType: step.JSON, Body: body})
 	}
 	return slices.Concat(
-		part.List{{Name: "kinds", Resources: core.Resources()}, s.Part()},
+		component.List{{Name: "kinds", Resources: core.Resources()}, s.Part()},
 		admission.Plugins(*d),
-		part.List{{Name: "profiles of AppArmor", Admission: podspec.AppArmor{}, For: []string{"pods"}}},
+		component.List{{Name: "profiles of AppArmor", Admission: podspec.AppArmor{}, For: []string{"pods"}}},
 	)
 }
 
 func TestPodAnswersAreThoseOfKubeAPIServer(t *testing.T) {
 	t.Parallel()
-	parttest.Conversations{
+	componenttest.Conversations{
 		Parts: podParts, Of: []string{"pods", "podtemplates", "bindings"},
 		Names: []string{
 			"evictions", "kinds-boot", "kinds-changes", "kinds-defaults", "kinds-pod-resize", "kinds-pod-status", "kinds-pods",
@@ -81,12 +81,12 @@ func TestPodAnswersAreThoseOfKubeAPIServer(t *testing.T) {
 // in the templates of workloads.
 func TestPodSpecAnswersAreThoseOfKubeAPIServer(t *testing.T) {
 	t.Parallel()
-	parttest.Conversations{
-		Parts: func(d *part.Deps) part.List {
+	componenttest.Conversations{
+		Parts: func(d *component.Deps) component.List {
 			return slices.Concat(
-				part.List{{Name: "kinds", Resources: core.Resources()}},
+				component.List{{Name: "kinds", Resources: core.Resources()}},
 				admission.Plugins(*d),
-				part.List{{Name: "profiles of AppArmor", Admission: podspec.AppArmor{}, For: []string{"pods"}}},
+				component.List{{Name: "profiles of AppArmor", Admission: podspec.AppArmor{}, For: []string{"pods"}}},
 			)
 		},
 		Of:     []string{"pods", "podtemplates", "deployments.apps", "jobs.batch"},

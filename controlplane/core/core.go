@@ -9,7 +9,7 @@
 // server of the process; nothing is parsed, generated or reflected upon until a
 // kind is first written.
 //
-// A kind is a [kind.Of] value with the Go type of k8s.io/api and what is special about
+// A kind is a [kind.Definition] value with the Go type of k8s.io/api and what is special about
 // it. What all kinds have in common is in package kind, what rules have in common in
 // package valid. The kinds with many rules have a package for each family, with a table
 // of its kinds (see workload/workloads.go for the richest): autoscaling, device, flow,

@@ -65,7 +65,7 @@ func TestResourcesPrepareCreationsAsKubeAPIServerDoes(t *testing.T) {
 			if _, err := version.Strategy.Normalize(obj); err != nil {
 				t.Fatal(err)
 			}
-			owned, err := version.Ownership.Update(t.Context(), version.New(), obj, "kubectl-create")
+			owned, err := version.FieldManager.Update(t.Context(), version.New(), obj, "kubectl-create")
 			if err != nil {
 				t.Fatal(err)
 			}

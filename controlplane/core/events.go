@@ -30,7 +30,7 @@ func eventKinds() []*resource.Resource {
 		return kind.Columns("Last Seen", "Type", "Reason", "Object", "Subobject*", "Source*", "Message", "First Seen*", "Count*", "Name*")
 	}
 	return []*resource.Resource{
-		kind.Of[corev1.Event, coreEvent]{
+		kind.Definition[corev1.Event, coreEvent]{
 			Version: "v1", Plural: "events", Short: []string{"ev"}, NameRule: kind.PathSegment, Unconditional: true, Creates: true,
 			Metadata:   kind.Metadata{ErrorsOnce: true},
 			Validate:   func(e, _ coreEvent) field.ErrorList { return validateEvent(e, "reportingComponent") },
@@ -39,7 +39,7 @@ func eventKinds() []*resource.Resource {
 			Selectable: coreEventFields(),
 			Deletion:   resource.DeletionRules{NoGarbageCollection: true},
 		}.Resource(),
-		kind.Of[eventsv1.Event, namedEvent]{
+		kind.Definition[eventsv1.Event, namedEvent]{
 			Group: eventsv1.GroupName, Version: "v1", Plural: "events", Short: []string{"ev"}, NameRule: kind.PathSegment, Unconditional: true, Creates: true,
 			Bucket: "events",
 			Alias: &resource.Alias{

@@ -15,7 +15,7 @@ import (
 
 // leases describes Leases.
 func leases() *resource.Resource {
-	return kind.Of[coordinationv1.Lease, *coordinationv1.Lease]{
+	return kind.Definition[coordinationv1.Lease, *coordinationv1.Lease]{
 		Group: "coordination.k8s.io", Version: "v1", Plural: "leases", Creates: true,
 		Metadata: kind.Metadata{AnyFinalizer: true},
 		Prepare:  dropLeaseCoordination,

@@ -23,7 +23,7 @@ import (
 
 // limitRanges describes LimitRanges.
 func limitRanges() *resource.Resource {
-	return kind.Of[corev1.LimitRange, *corev1.LimitRange]{
+	return kind.Definition[corev1.LimitRange, *corev1.LimitRange]{
 		Version: "v1", Plural: "limitranges", Short: []string{"limits"}, Unconditional: true, Creates: true,
 		Defaults: defaultLimitRange, Validate: validateLimitRange,
 		Prepare: func(_ context.Context, l, _ *corev1.LimitRange) { kind.OrDefault(&l.Name, string(l.UID)) }, // its own name for what has none

@@ -19,7 +19,7 @@ import (
 
 // namespaces describes Namespaces.
 func namespaces() *resource.Resource {
-	k := kind.Of[corev1.Namespace, *corev1.Namespace]{
+	k := kind.Definition[corev1.Namespace, *corev1.Namespace]{
 		Version: "v1", Plural: "namespaces", Short: []string{"ns"}, Cluster: true,
 		Metadata: kind.Metadata{RepeatCreationErrors: true},
 		NameRule: apivalidation.ValidateNamespaceName,
@@ -57,7 +57,7 @@ func namespaces() *resource.Resource {
 	}
 	k.Family = kind.NewFamily()
 	k.Subresources = []resource.Subresource{{
-		Name: "finalize", Strategy: namespaceFinalize{}, Ownership: k.Ownership("finalize"), Verbs: []string{"update"},
+		Name: "finalize", Strategy: namespaceFinalize{}, FieldManager: k.FieldManager("finalize"), Verbs: []string{"update"},
 	}}
 	return k.Resource()
 }

@@ -16,7 +16,7 @@ import (
 
 // podDisruptionBudgets describes PodDisruptionBudgets.
 func podDisruptionBudgets() *resource.Resource {
-	return kind.Of[policyv1.PodDisruptionBudget, *policyv1.PodDisruptionBudget]{
+	return kind.Definition[policyv1.PodDisruptionBudget, *policyv1.PodDisruptionBudget]{
 		Group: "policy", Version: "v1", Plural: "poddisruptionbudgets", Short: []string{"pdb"}, NameRule: kind.PathSegment,
 		Metadata: kind.Metadata{ErrorsOnce: true, StatusErrorsOnce: true},
 		Status:   true, Generations: true,

@@ -20,7 +20,7 @@ func rbacKinds() []*resource.Resource {
 		return kind.Columns("Name", "Role", "Age", "Users*", "Groups*", "ServiceAccounts*")
 	}
 	kinds := []*resource.Resource{
-		kind.Of[rbacv1.Role, *rbacv1.Role]{
+		kind.Definition[rbacv1.Role, *rbacv1.Role]{
 			Group: group, Version: "v1", Plural: "roles", Unconditional: true, Creates: true,
 			Metadata: kind.Metadata{RepeatCreationErrors: true},
 			Validate: func(r, _ *rbacv1.Role) field.ErrorList {
@@ -29,14 +29,14 @@ func rbacKinds() []*resource.Resource {
 			Columns: kind.Columns("Name", "Created At:date"),
 			Row:     func(r *rbacv1.Role) []any { return kind.CreatedRow(r) },
 		}.Resource(),
-		kind.Of[rbacv1.ClusterRole, *rbacv1.ClusterRole]{
+		kind.Definition[rbacv1.ClusterRole, *rbacv1.ClusterRole]{
 			Group: group, Version: "v1", Plural: "clusterroles", Cluster: true, Unconditional: true, Creates: true,
 			Metadata: kind.Metadata{RepeatCreationErrors: true},
 			Validate: validateClusterRole,
 			Columns:  kind.Columns("Name", "Created At:date"),
 			Row:      func(r *rbacv1.ClusterRole) []any { return kind.CreatedRow(r) },
 		}.Resource(),
-		kind.Of[rbacv1.RoleBinding, *rbacv1.RoleBinding]{
+		kind.Definition[rbacv1.RoleBinding, *rbacv1.RoleBinding]{
 			Group: group, Version: "v1", Plural: "rolebindings", Unconditional: true, Creates: true,
 			Metadata: kind.Metadata{RepeatCreationErrors: true},
 			Defaults: func(b *rbacv1.RoleBinding) { defaultBinding(&b.RoleRef, b.Subjects) },
@@ -50,7 +50,7 @@ func rbacKinds() []*resource.Resource {
 			Columns: bindingColumns(),
 			Row:     func(b *rbacv1.RoleBinding) []any { return bindingRow(b, b.RoleRef, b.Subjects) },
 		}.Resource(),
-		kind.Of[rbacv1.ClusterRoleBinding, *rbacv1.ClusterRoleBinding]{
+		kind.Definition[rbacv1.ClusterRoleBinding, *rbacv1.ClusterRoleBinding]{
 			Group: group, Version: "v1", Plural: "clusterrolebindings", Cluster: true, Unconditional: true, Creates: true,
 			Metadata: kind.Metadata{RepeatCreationErrors: true},
 			Defaults: func(b *rbacv1.ClusterRoleBinding) { defaultBinding(&b.RoleRef, b.Subjects) },

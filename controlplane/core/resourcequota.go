@@ -21,7 +21,7 @@ import (
 
 // resourceQuotas describes ResourceQuotas.
 func resourceQuotas() *resource.Resource {
-	return kind.Of[corev1.ResourceQuota, *corev1.ResourceQuota]{
+	return kind.Definition[corev1.ResourceQuota, *corev1.ResourceQuota]{
 		Version: "v1", Plural: "resourcequotas", Short: []string{"quota"}, Status: true, Unconditional: true,
 		Validate: validateQuota, ValidateStatus: validateQuotaStatus,
 		Deletion: resource.DeletionRules{ReturnsObject: true},

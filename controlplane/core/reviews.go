@@ -47,14 +47,14 @@ func Reviews(authorizer auth.Authorizer, tokens TokenReviewer) []*resource.Resou
 func review[T any, P kind.Object[T]](group, plural string, namespaced bool,
 	answer func(context.Context, *resource.Request, P) error, validate func(P) field.ErrorList) *resource.Resource {
 	name := reflect.TypeFor[T]().Name()
-	k := kind.Of[T, P]{Group: group, Version: "v1", Plural: plural, Metadata: kind.Metadata{ErrorsOnce: true}}
+	k := kind.Definition[T, P]{Group: group, Version: "v1", Plural: plural, Metadata: kind.Metadata{ErrorsOnce: true}}
 	return &resource.Resource{
 		Names: resource.Names{
 			Group: group, Plural: plural, Singular: strings.ToLower(name), Kind: name, ListKind: name + "List", Namespaced: namespaced,
 		},
 		Versions: []resource.Version{{
 			Name: "v1", New: func() resource.Object { return P(new(T)) }, Strategy: k.Strategy(),
-			Ownership: k.Ownership(""),
+			FieldManager: k.FieldManager(""),
 		}},
 		Backend: answerer[T, P]{group, answer, validate},
 	}

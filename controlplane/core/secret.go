@@ -17,7 +17,7 @@ import (
 
 // secrets describes Secrets.
 func secrets() *resource.Resource {
-	return kind.Of[corev1.Secret, *corev1.Secret]{
+	return kind.Definition[corev1.Secret, *corev1.Secret]{
 		Version: "v1", Plural: "secrets", Unconditional: true,
 		Metadata: kind.Metadata{RepeatCreationErrors: true},
 		Defaults: defaultSecret,

@@ -14,7 +14,7 @@ import (
 
 // serviceAccounts describes ServiceAccounts.
 func serviceAccounts() *resource.Resource {
-	return kind.Of[corev1.ServiceAccount, *corev1.ServiceAccount]{
+	return kind.Definition[corev1.ServiceAccount, *corev1.ServiceAccount]{
 		Version: "v1", Plural: "serviceaccounts", Short: []string{"sa"}, Unconditional: true,
 		Metadata: kind.Metadata{RepeatCreationErrors: true},
 		Deletion: resource.DeletionRules{ReturnsObject: true},

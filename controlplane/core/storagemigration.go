@@ -23,7 +23,7 @@ type migration = *migrationv1.StorageVersionMigration
 // storageVersionMigrations asks for objects to be written again in their storage version
 // (KEP-4192).
 func storageVersionMigrations() *resource.Resource {
-	return kind.Of[migrationv1.StorageVersionMigration, migration]{
+	return kind.Definition[migrationv1.StorageVersionMigration, migration]{
 		Group: migrationv1.GroupName, Version: "v1", Plural: "storageversionmigrations", Cluster: true, Status: true,
 		Metadata: kind.Metadata{KeepMetadataInStatus: true},
 		Validate: validateMigration, ValidateStatus: validateMigrationStatus,

@@ -15,11 +15,11 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/steer-dev/steer/controlplane/component"
 	"github.com/steer-dev/steer/controlplane/core"
 	"github.com/steer-dev/steer/controlplane/gc"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/controlplane/namespace"
-	"github.com/steer-dev/steer/controlplane/part"
 )
 
 // converterWebhook converts gadgets in process: spec.size of v1 is spec.width of v2, and v2 has the
@@ -151,7 +151,7 @@ spec:
 const gadgets2 = "/apis/example.com/v2/namespaces/default/gadgets"
 
 // converting returns a server whose gadgets a webhook converts, with more parts.
-func converting(t *testing.T, more ...func(*part.Deps) part.List) (*api, *converterWebhook) {
+func converting(t *testing.T, more ...func(*component.Deps) component.List) (*api, *converterWebhook) {
 	t.Helper()
 	hook := &converterWebhook{}
 	_, api := serveConverting(t, hook, more...)
@@ -358,11 +358,11 @@ func TestConversionIsOfTheWatchedVersion(t *testing.T) {
 
 func TestConversionIsNotNeededToDeleteNamespacesAndDefinitions(t *testing.T) {
 	t.Parallel()
-	api, hook := converting(t, func(d *part.Deps) part.List {
+	api, hook := converting(t, func(d *component.Deps) component.List {
 		fetch := func(context.Context, step.Request) (io.ReadCloser, error) { return nil, errors.ErrUnsupported }
-		return part.List{
+		return component.List{
 			{Name: "kinds", Resources: core.Resources()},
-			part.Controller(namespace.New(d.Catalog, step.LifeOf, fetch)),
+			component.Controller(namespace.New(d.Catalog, step.LifeOf, fetch)),
 			gc.New(d.Catalog, step.LifeOf, fetch).Part(),
 		}
 	})

@@ -28,7 +28,7 @@ import (
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/custom"
 	"github.com/steer-dev/steer/apiserver/resource"
-	"github.com/steer-dev/steer/controlplane/part"
+	"github.com/steer-dev/steer/controlplane/component"
 	"github.com/steer-dev/steer/controlplane/webhookclient"
 	"github.com/steer-dev/steer/storage"
 )
@@ -49,7 +49,7 @@ type Options struct {
 	// NewUID identifies the requests to them.
 	NewUID func() types.UID
 	// Upkeep settles names that requests of users have made free, where that is refused.
-	Upkeep *part.Upkeep
+	Upkeep *component.Upkeep
 	// Log receives what is not served, and why.
 	Log *slog.Logger
 	// Measure registers the metrics of conversions.
@@ -115,9 +115,9 @@ func (d *Definitions) Resource() *resource.Resource {
 			New:      func() resource.Object { return &v1.CustomResourceDefinition{} },
 			Strategy: definitionStrategy{d},
 			Subresources: []resource.Subresource{{
-				Name: "status", Strategy: definitionStatusStrategy{d}, Ownership: definitionOwnership("status", "spec"),
+				Name: "status", Strategy: definitionStatusStrategy{d}, FieldManager: definitionOwnership("status", "spec"),
 			}},
-			Ownership:      definitionOwnership("", "status"),
+			FieldManager:   definitionOwnership("", "status"),
 			Printer:        definitionPrinter{},
 			StrategicMerge: true,
 		}},

@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/steer-dev/steer/controlplane/part/parttest"
+	"github.com/steer-dev/steer/controlplane/component/componenttest"
 )
 
 // schemaOf returns a definition of gadgets with the given properties of spec.
@@ -87,7 +87,7 @@ func TestDefinitionsCannotShareAName(t *testing.T) {
 	for range 20 {
 		server, api := serve(t)
 		atOnce := *api
-		atOnce.client = &http.Client{Transport: server.Server.RoundTripper(parttest.Admin())}
+		atOnce.client = &http.Client{Transport: server.Server.RoundTripper(componenttest.Admin())}
 		var both sync.WaitGroup
 		for _, kind := range []string{"Alpha", "Beta"} {
 			both.Go(func() { atOnce.must("POST", definitions, sharing(kind, "same")) })

@@ -30,7 +30,7 @@ var definitionTypes = sync.OnceValue(func() *apply.Types {
 
 // definitionOwnership tracks the fields of definitions, at an endpoint through
 // which the field reset cannot be changed.
-func definitionOwnership(subresource, reset string) *apply.Manager {
+func definitionOwnership(subresource, reset string) *apply.FieldManager {
 	gv := v1.SchemeGroupVersion
 	return apply.New(apply.Endpoint{
 		Kind: gv.WithKind("CustomResourceDefinition"), Types: definitionTypes(), Subresource: subresource,

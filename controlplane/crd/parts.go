@@ -7,26 +7,26 @@ import (
 	"slices"
 
 	"github.com/steer-dev/steer/apiserver/resource"
-	"github.com/steer-dev/steer/controlplane/part"
+	"github.com/steer-dev/steer/controlplane/component"
 )
 
 // Part returns CustomResourceDefinitions.
-func (d *Definitions) Part(p part.Progress) part.Part {
-	return part.Part{
+func (d *Definitions) Part(p component.Progress) component.Component {
+	return component.Component{
 		Name:      "custom resource definitions",
 		Resources: []*resource.Resource{d.Resource()},
 		Load:      d.Load,
 		Follows:   []string{Bucket},
 		Lead:      d.lead,
 		Health: slices.Concat(
-			part.Hooks(p.Booted, "start-apiextensions-informers"),
-			part.Hooks(p.Running, "start-apiextensions-controllers"),
-			part.Hooks(p.Booted, "crd-informer-synced"),
+			component.Hooks(p.Booted, "start-apiextensions-informers"),
+			component.Hooks(p.Running, "start-apiextensions-controllers"),
+			component.Hooks(p.Booted, "crd-informer-synced"),
 		),
 	}
 }
 
 // TerminationPart refuses new objects of definitions that are being deleted.
-func (d *Definitions) TerminationPart() part.Part {
-	return part.Part{Name: "termination of custom resource definitions", Admission: d}
+func (d *Definitions) TerminationPart() component.Component {
+	return component.Component{Name: "termination of custom resource definitions", Admission: d}
 }

@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/component"
+	"github.com/steer-dev/steer/controlplane/component/componenttest"
 	"github.com/steer-dev/steer/controlplane/core"
 	"github.com/steer-dev/steer/controlplane/crd"
-	"github.com/steer-dev/steer/controlplane/part"
-	"github.com/steer-dev/steer/controlplane/part/parttest"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -74,7 +74,7 @@ func TestNamesGoToTheDefinitionThatWaitsForThem(t *testing.T) {
 }
 
 // store writes a definition as another server of the same store does; nil deletes it.
-func store(t *testing.T, s *parttest.Server, name string, definition *unstructured.Unstructured) {
+func store(t *testing.T, s *componenttest.Server, name string, definition *unstructured.Unstructured) {
 	t.Helper()
 	w := storage.Write{Key: storage.Key{Bucket: crd.Bucket, Name: name}, Expect: storage.AnyRevision}
 	if definition != nil {
@@ -177,7 +177,7 @@ func (r *refusing) Validate(context.Context, *resource.AdmissionRequest) error {
 func TestNamesThatCannotBeSettledDoNotFailWhoFreesThem(t *testing.T) {
 	t.Parallel()
 	webhook := &refusing{subresource: "status"}
-	server, api := serve(t, func(*part.Deps) part.List { return part.List{{Name: "webhook", Admission: webhook}} })
+	server, api := serve(t, func(*component.Deps) component.List { return component.List{{Name: "webhook", Admission: webhook}} })
 	api.must("POST", definitions, sharing("Alpha", "same"))
 	api.must("POST", definitions, sharing("Beta", "same"))
 	webhook.now = true
@@ -190,7 +190,9 @@ func TestNamesThatCannotBeSettledDoNotFailWhoFreesThem(t *testing.T) {
 
 func TestDefinitionOfABuiltInKindIsNotServed(t *testing.T) {
 	t.Parallel()
-	_, api := serve(t, func(*part.Deps) part.List { return part.List{{Name: "kinds", Resources: core.Resources()}} })
+	_, api := serve(t, func(*component.Deps) component.List {
+		return component.List{{Name: "kinds", Resources: core.Resources()}}
+	})
 	definition := strings.NewReplacer("name: gadgets.example.com", "name: ingresses.networking.k8s.io, annotations: {api-approved.kubernetes.io: 'https://github.com/kubernetes/kubernetes/pull/1'}",
 		"example.com", "networking.k8s.io", "gadgets", "ingresses", "Gadget", "Ingress").Replace(schemaOf("{size: {type: integer}}"))
 	api.must("POST", definitions, definition)

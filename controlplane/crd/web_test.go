@@ -18,26 +18,26 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/steer-dev/steer/apiserver/custom"
+	"github.com/steer-dev/steer/controlplane/component"
+	"github.com/steer-dev/steer/controlplane/component/componenttest"
 	"github.com/steer-dev/steer/controlplane/crd"
 	"github.com/steer-dev/steer/controlplane/crd/cleanup"
 	"github.com/steer-dev/steer/controlplane/internal/step"
-	"github.com/steer-dev/steer/controlplane/part"
-	"github.com/steer-dev/steer/controlplane/part/parttest"
 	"github.com/steer-dev/steer/controlplane/webhookclient"
 )
 
 // partsOf returns the parts that serve definitions; resolve finds their webhooks.
-func partsOf(d *part.Deps, resolve func(context.Context, webhookclient.Service) (webhookclient.Backend, bool)) part.List {
+func partsOf(d *component.Deps, resolve func(context.Context, webhookclient.Service) (webhookclient.Backend, bool)) component.List {
 	webhooks, err := webhookclient.New(webhookclient.Options{Resolve: resolve}, webhookclient.Deps{Store: d.Store})
 	if err != nil {
 		panic(err)
 	}
 	definitions := crd.New(crd.Options{
-		Server: d.Server, Store: d.Store, Transport: d.Server.RoundTripper(parttest.Admin()), Schemas: custom.NewSchemas(),
+		Server: d.Server, Store: d.Store, Transport: d.Server.RoundTripper(componenttest.Admin()), Schemas: custom.NewSchemas(),
 		Webhooks: webhooks, NewUID: d.Entropy.UID, Measure: func(...prometheus.Collector) {},
 		Upkeep: d.Upkeep, Log: d.Logger(),
 	})
-	list := part.List{definitions.Part(d.Progress), definitions.TerminationPart(), part.ServerController(cleanup.New(d.Catalog, step.LifeOf))}
+	list := component.List{definitions.Part(d.Progress), definitions.TerminationPart(), component.ServerController(cleanup.New(d.Catalog, step.LifeOf))}
 	list[0].Close = webhooks.Close
 	return list
 }
@@ -48,24 +48,24 @@ type api struct {
 	host   string
 	client *http.Client
 	// own is the part of the definitions.
-	own part.Part
+	own component.Component
 }
 
 // serve returns a server that serves definitions, with more parts. Before each request its
 // controllers do all that is left to do.
-func serve(tb testing.TB, more ...func(*part.Deps) part.List) (*parttest.Server, *api) {
+func serve(tb testing.TB, more ...func(*component.Deps) component.List) (*componenttest.Server, *api) {
 	tb.Helper()
 	return serveConverting(tb, nil, more...)
 }
 
 // serveConverting is serve with a webhook that is behind the Service default/hook.
-func serveConverting(tb testing.TB, hook http.RoundTripper, more ...func(*part.Deps) part.List) (*parttest.Server, *api) {
+func serveConverting(tb testing.TB, hook http.RoundTripper, more ...func(*component.Deps) component.List) (*componenttest.Server, *api) {
 	tb.Helper()
 	resolve := func(_ context.Context, s webhookclient.Service) (webhookclient.Backend, bool) {
 		return webhookclient.Backend{Transport: hook}, s == webhookclient.Service{Namespace: "default", Name: "hook", Port: 443}
 	}
-	var own part.Part
-	s := parttest.New(tb, func(d *part.Deps) part.List {
+	var own component.Component
+	s := componenttest.New(tb, func(d *component.Deps) component.List {
 		list := partsOf(d, resolve)
 		own = list[0]
 		for _, declare := range more {
@@ -73,7 +73,7 @@ func serveConverting(tb testing.TB, hook http.RoundTripper, more ...func(*part.D
 		}
 		return list
 	})
-	return s, &api{tb: tb, host: "https://steer.invalid", client: s.Client(parttest.Admin()), own: own}
+	return s, &api{tb: tb, host: "https://steer.invalid", client: s.Client(componenttest.Admin()), own: own}
 }
 
 // open sends a request and returns the answer as it comes. A body is YAML;

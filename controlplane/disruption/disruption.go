@@ -88,8 +88,8 @@ func (c *Controller) see(key storage.Key) {
 	c.due.Add(key)
 }
 
-// Concerns implements [step.Controller].
-func (c *Controller) Concerns(e storage.Event) bool {
+// Filter implements [step.Controller].
+func (c *Controller) Filter(e storage.Event) bool {
 	key := e.Record.Key
 	if key.Bucket == budgets {
 		return true
@@ -101,8 +101,8 @@ func (c *Controller) Concerns(e storage.Event) bool {
 	return c.guarded[namespace] != nil
 }
 
-// Observe implements [step.Controller].
-func (c *Controller) Observe(e storage.Event) {
+// Handle implements [step.Controller].
+func (c *Controller) Handle(e storage.Event) {
 	key := e.Record.Key
 	namespace, name := step.SplitName(key.Name)
 	here := c.guarded[namespace]
@@ -142,8 +142,8 @@ func (c *Controller) podsOf(view storage.View, namespace string) map[string]*mem
 	return here.pods
 }
 
-// Step implements [step.Controller].
-func (c *Controller) Step(view storage.View, now time.Time) []step.Request {
+// Sync implements [step.Controller].
+func (c *Controller) Sync(view storage.View, now time.Time) []step.Request {
 	c.again.Ring(now, c.due)
 	var out []step.Request
 	for _, key := range c.due.Sorted() {
@@ -180,8 +180,8 @@ func (c *Controller) look(view storage.View, rec *storage.Record, now time.Time)
 // Wake implements [step.Waker].
 func (c *Controller) Wake() time.Time { return c.again.Wake() }
 
-// Report implements [step.Controller].
-func (c *Controller) Report(r step.Request, err error) {
+// Done implements [step.Controller].
+func (c *Controller) Done(r step.Request, err error) {
 	if err != nil {
 		c.due.Add(r.Subject.Key)
 	}

@@ -86,7 +86,7 @@ func judged(t *testing.T, store storage.Store, now time.Time) (*policyv1.PodDisr
 	}
 	c := disruption.New(catalog)
 	c.Reset(view)
-	requests := c.Step(view, now)
+	requests := c.Sync(view, now)
 	if len(requests) == 0 {
 		return nil, c
 	}
@@ -181,7 +181,7 @@ func TestControllerObservesOnlyRelevantWrites(t *testing.T) {
 	for write, want := range map[string]int{"pods other": 0, "configmaps default": 0, "apps/deployments default": 1, "pods default": 1} {
 		kind, namespace, _ := strings.Cut(write, " ")
 		steptest.Observe(c, storage.Event{Deleted: true, Record: &storage.Record{Key: storage.Key{Bucket: kind, Name: namespace + "/other-pod"}}})
-		if got := len(c.Step(view, time.Now())); got != want {
+		if got := len(c.Sync(view, time.Now())); got != want {
 			t.Errorf("%s: %d requests, want %d", write, got, want)
 		}
 	}
@@ -224,7 +224,7 @@ func TestIndexEqualsRebuild(t *testing.T) {
 			event = storage.Event{Record: view.Get(key)}
 		}
 		steptest.Observe(c, event)
-		followed, again := c.Step(view, time.Unix(100, 0)), disruption.New(catalog)
+		followed, again := c.Sync(view, time.Unix(100, 0)), disruption.New(catalog)
 		again.Reset(view)
 		status := func(requests []step.Request) (s policyv1.PodDisruptionBudgetStatus) {
 			var b policyv1.PodDisruptionBudget
@@ -236,7 +236,7 @@ func TestIndexEqualsRebuild(t *testing.T) {
 			}
 			return b.Status
 		}
-		if diff := cmp.Diff(status(again.Step(view, time.Unix(100, 0))), status(followed)); diff != "" {
+		if diff := cmp.Diff(status(again.Sync(view, time.Unix(100, 0))), status(followed)); diff != "" {
 			t.Errorf("after %s (-read +followed):\n%s", change.name, diff)
 		}
 	}

@@ -65,11 +65,11 @@ func (x *Expirer) Reset(view storage.View) {
 	}
 }
 
-// Concerns implements [step.Controller].
-func (*Expirer) Concerns(e storage.Event) bool { return e.Record.Key.Bucket == bucket }
+// Filter implements [step.Controller].
+func (*Expirer) Filter(e storage.Event) bool { return e.Record.Key.Bucket == bucket }
 
-// Observe implements [step.Controller].
-func (x *Expirer) Observe(e storage.Event) {
+// Handle implements [step.Controller].
+func (x *Expirer) Handle(e storage.Event) {
 	if e.Deleted {
 		delete(x.current, e.Record.Key)
 		return
@@ -105,8 +105,8 @@ func lastWrite(rec *storage.Record) (last time.Time, ok bool) {
 	return last, true
 }
 
-// Step implements [step.Controller].
-func (x *Expirer) Step(_ storage.View, now time.Time) []step.Request {
+// Sync implements [step.Controller].
+func (x *Expirer) Sync(_ storage.View, now time.Time) []step.Request {
 	resource := step.Resource{Bucket: bucket, Version: "v1", Plural: "events", Kind: "Event", Namespaced: true}
 	var out []step.Request
 	for {
@@ -138,9 +138,9 @@ func (x *Expirer) Wake() time.Time {
 	return v.due
 }
 
-// Report implements [step.Controller]. What was refused is asked for again,
+// Done implements [step.Controller]. What was refused is asked for again,
 // unless it has changed or gone in the meantime.
-func (x *Expirer) Report(r step.Request, err error) {
+func (x *Expirer) Done(r step.Request, err error) {
 	if v, known := x.current[r.Subject.Key]; known && err != nil {
 		heap.Push(&x.due, v)
 	}

@@ -69,7 +69,7 @@ func (w *world) catchUp() {
 
 func (w *world) at(minute int) []step.Request {
 	w.t.Helper()
-	return w.expirer.Step(w.store.Latest(), start.Add(time.Duration(minute)*time.Minute))
+	return w.expirer.Sync(w.store.Latest(), start.Add(time.Duration(minute)*time.Minute))
 }
 
 func paths(requests []step.Request) []string {
@@ -113,12 +113,12 @@ func TestExpiryRepeatsRefusedDeletions(t *testing.T) {
 	w := newWorld(t)
 	w.event("a", 0)
 	asked := w.at(60)
-	w.expirer.Report(asked[0], errors.New("busy"))
+	w.expirer.Done(asked[0], errors.New("busy"))
 	equal(t, "again", paths(asked), paths(w.at(60)))
-	w.expirer.Report(asked[0], errors.New("busy"))
+	w.expirer.Done(asked[0], errors.New("busy"))
 	w.event("a", 0, 59)
 	equal(t, "not the version that was saved", 0, len(w.at(61)))
-	w.expirer.Report(asked[0], nil)
+	w.expirer.Done(asked[0], nil)
 	steptest.Put(t, w.store, storage.Key{Bucket: bucket, Name: "default/a"}, nil)
 	w.catchUp()
 	equal(t, "gone", 0, len(w.at(300)))
@@ -151,7 +151,7 @@ func TestIndexEqualsRebuild(t *testing.T) {
 	rebuilt := New()
 	view := w.store.Latest()
 	rebuilt.Reset(view)
-	want, got := paths(rebuilt.Step(view, start.Add(24*time.Hour))), paths(w.at(24*60))
+	want, got := paths(rebuilt.Sync(view, start.Add(24*time.Hour))), paths(w.at(24*60))
 	if len(want) == 0 || !slices.Equal(want, got) {
 		t.Errorf("rebuilt asks for %v, the other for %v", want, got)
 	}

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/steer-dev/steer/controlplane/component"
 	"github.com/steer-dev/steer/controlplane/internal/step"
-	"github.com/steer-dev/steer/controlplane/part"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -246,8 +246,8 @@ func (c *Collector) OnSignal(signal func()) {
 func (c *Collector) Close() { c.mirrors.close() }
 
 // Part returns the collector as a part of a control plane.
-func (c *Collector) Part() part.Part {
-	p := part.Controller(c)
+func (c *Collector) Part() component.Component {
+	p := component.Controller(c)
 	p.Close = c.Close
 	return p
 }

@@ -92,9 +92,9 @@ func (c *Collector) Reset(view storage.View) {
 	}
 }
 
-// Concerns implements [step.Controller]. An object without owners and finalizers
+// Filter implements [step.Controller]. An object without owners and finalizers
 // concerns the collector only if it has dependents, when it is created or deleted.
-func (c *Collector) Concerns(e storage.Event) bool {
+func (c *Collector) Filter(e storage.Event) bool {
 	if len(c.stuck) > 0 {
 		return true // the served resources may have changed
 	}
@@ -113,8 +113,8 @@ func (c *Collector) Concerns(e storage.Event) bool {
 	return !bare
 }
 
-// Observe implements [step.Controller].
-func (c *Collector) Observe(e storage.Event) {
+// Handle implements [step.Controller].
+func (c *Collector) Handle(e storage.Event) {
 	key := e.Record.Key
 	obj := c.decode(e.Record)
 	if obj == nil {
@@ -174,8 +174,8 @@ func (c *Collector) ownerKey(dependent storage.Key, ref metav1.OwnerReference) (
 	return r.Key(namespace, ref.Name), true
 }
 
-// Step implements [step.Controller].
-func (c *Collector) Step(view storage.View, now time.Time) []step.Request {
+// Sync implements [step.Controller].
+func (c *Collector) Sync(view storage.View, now time.Time) []step.Request {
 	if g := c.catalog.Generation(); g != c.generation {
 		c.generation = g
 		c.due.Add(c.stuck.Sorted()...)
@@ -202,8 +202,8 @@ func (c *Collector) Step(view storage.View, now time.Time) []step.Request {
 	return out
 }
 
-// Report implements [step.Controller]. What was refused is looked at again.
-func (c *Collector) Report(r step.Request, err error) {
+// Done implements [step.Controller]. What was refused is looked at again.
+func (c *Collector) Done(r step.Request, err error) {
 	key := r.Subject.Key
 	if c.underWay[key]--; c.underWay[key] <= 0 {
 		delete(c.underWay, key)

@@ -79,9 +79,9 @@ func (w *world) catchUp() {
 func (w *world) requests() string {
 	w.t.Helper()
 	w.catchUp()
-	requests := w.collector.Step(w.store.Latest(), time.Time{})
+	requests := w.collector.Sync(w.store.Latest(), time.Time{})
 	for _, r := range requests {
-		w.collector.Report(r, nil)
+		w.collector.Done(r, nil)
 	}
 	return render(requests)
 }
@@ -231,7 +231,7 @@ func TestIndexEqualsRebuild(t *testing.T) {
 			if diff := cmp.Diff(rebuilt.index, w.collector.index, cmp.AllowUnexported(index{})); diff != "" {
 				t.Fatalf("seed %d, round %d: the kept index differs (-rebuilt +kept):\n%s", seed, round, diff)
 			}
-			for line := range strings.Lines(render(rebuilt.Step(view, time.Time{}))) {
+			for line := range strings.Lines(render(rebuilt.Sync(view, time.Time{}))) {
 				if line = strings.TrimSpace(line); !asked[line] {
 					t.Fatalf("seed %d, round %d: the kept index never led to %s", seed, round, line)
 				}

@@ -250,13 +250,13 @@ func (o *outside) step() string {
 	o.t.Helper()
 	synctest.Wait()
 	o.catchUp()
-	requests := o.collector.Step(o.store.Latest(), time.Now())
+	requests := o.collector.Sync(o.store.Latest(), time.Now())
 	for _, r := range requests {
 		err := o.lost[r.Method+" "+r.Path]
 		if r.Do != nil && err == nil {
 			err = r.Do(o.t.Context())
 		}
-		o.collector.Report(r, err)
+		o.collector.Done(r, err)
 	}
 	return render(requests)
 }

@@ -13,8 +13,8 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/apiserver/table"
+	"github.com/steer-dev/steer/controlplane/component"
 	"github.com/steer-dev/steer/controlplane/core/kind"
-	"github.com/steer-dev/steer/controlplane/part"
 )
 
 // Components are the parts of a control plane, by the names that they have in a
@@ -26,12 +26,12 @@ type Components struct {
 }
 
 // Part returns the resource that shows the components.
-func (c Components) Part() part.Part {
-	return part.Part{Name: "component statuses", Resources: []*resource.Resource{c.resource()}}
+func (c Components) Part() component.Component {
+	return component.Component{Name: "component statuses", Resources: []*resource.Resource{c.resource()}}
 }
 
 func (c Components) resource() *resource.Resource {
-	k := kind.Of[corev1.ComponentStatus, *corev1.ComponentStatus]{Version: "v1", Plural: "componentstatuses", Cluster: true}
+	k := kind.Definition[corev1.ComponentStatus, *corev1.ComponentStatus]{Version: "v1", Plural: "componentstatuses", Cluster: true}
 	return &resource.Resource{
 		Names: resource.Names{
 			Plural: "componentstatuses", Singular: "componentstatus", Kind: "ComponentStatus", ListKind: "ComponentStatusList", ShortNames: []string{"cs"},
@@ -74,11 +74,11 @@ func (c components) List(_ context.Context, _ *resource.Request, _ *internalvers
 
 func (c components) all() []resource.Object {
 	return []resource.Object{
-		component("controller-manager", c.parts.ControllerManager), component("scheduler", c.parts.Scheduler), component("etcd-0", c.parts.Store()),
+		componentStatus("controller-manager", c.parts.ControllerManager), componentStatus("scheduler", c.parts.Scheduler), componentStatus("etcd-0", c.parts.Store()),
 	}
 }
 
-func component(name string, err error) *corev1.ComponentStatus {
+func componentStatus(name string, err error) *corev1.ComponentStatus {
 	condition := corev1.ComponentCondition{Type: corev1.ComponentHealthy, Status: corev1.ConditionTrue, Message: "ok"}
 	if err != nil {
 		condition.Status, condition.Message = corev1.ConditionFalse, err.Error()

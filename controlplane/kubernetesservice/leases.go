@@ -11,8 +11,8 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/admission"
+	"github.com/steer-dev/steer/controlplane/component"
 	"github.com/steer-dev/steer/controlplane/internal/step"
-	"github.com/steer-dev/steer/controlplane/part"
 )
 
 // Leases is the admission of Leases that keeps where an API server is, and when it was
@@ -24,8 +24,8 @@ type Leases struct{ resource.ValidatesOnly }
 var _ resource.Admission = Leases{}
 
 // Part returns the admission as a part of a control plane.
-func (l Leases) Part() part.Part {
-	return part.Part{Name: "leases of servers", Admission: l, For: []string{"leases.coordination.k8s.io"}}
+func (l Leases) Part() component.Component {
+	return component.Component{Name: "leases of servers", Admission: l, For: []string{"leases.coordination.k8s.io"}}
 }
 
 // Validate implements [resource.Admission].

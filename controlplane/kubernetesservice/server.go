@@ -19,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/component"
 	"github.com/steer-dev/steer/controlplane/internal/step"
-	"github.com/steer-dev/steer/controlplane/part"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -53,13 +53,13 @@ type Server struct {
 // Endpoints, its EndpointSlice and its range of addresses that theirs are there again
 // when the request returns that has deleted or changed them. Of the Service and the
 // range only the deletion counts, as in Kubernetes.
-func (s *Server) Part(d part.Deps) part.Part {
-	kept := func(resource, namespace string) part.Extension {
-		return part.Extension{Resource: resource, Committed: s.keep(namespace)}
+func (s *Server) Part(d component.Deps) component.Component {
+	kept := func(resource, namespace string) component.Extension {
+		return component.Extension{Resource: resource, Committed: s.keep(namespace)}
 	}
-	return part.Part{
+	return component.Component{
 		Name: "kubernetes service",
-		Extend: []part.Extension{
+		Extend: []component.Extension{
 			kept("services", namespace), kept("endpoints", namespace),
 			kept("endpointslices.discovery.k8s.io", namespace), kept("servicecidrs.networking.k8s.io", ""),
 		},
@@ -67,8 +67,8 @@ func (s *Server) Part(d part.Deps) part.Part {
 			return s.missing(view, now), nil, nil
 		},
 		Health: slices.Concat(
-			part.Hooks(d.Progress.Announced, "bootstrap-controller"),
-			part.Hooks(d.Progress.Booted, "start-kubernetes-service-cidr-controller"),
+			component.Hooks(d.Progress.Announced, "bootstrap-controller"),
+			component.Hooks(d.Progress.Booted, "start-kubernetes-service-cidr-controller"),
 		),
 	}
 }

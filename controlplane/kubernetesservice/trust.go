@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/controlplane/component"
 	"github.com/steer-dev/steer/controlplane/internal/step"
-	"github.com/steer-dev/steer/controlplane/part"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -63,8 +63,8 @@ func encode(all []*x509.Certificate) []byte {
 }
 
 // TrustPart is the health check that reports whether [Server.Publish] has returned.
-func TrustPart(d part.Deps) part.Part {
-	return part.Part{Name: "cluster authentication", Health: part.Hooks(d.Progress.Announced, "start-cluster-authentication-info-controller")}
+func TrustPart(d component.Deps) component.Component {
+	return component.Component{Name: "cluster authentication", Health: component.Hooks(d.Progress.Announced, "start-cluster-authentication-info-controller")}
 }
 
 // Publish writes the ConfigMaps of the server. What is in them of earlier servers

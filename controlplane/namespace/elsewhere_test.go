@@ -115,7 +115,7 @@ func (o *outside) settle() []string {
 		for _, e := range batch.Events {
 			steptest.Observe(o.emptier, e)
 		}
-		o.last = o.emptier.Step(o.store.Latest(), o.now)
+		o.last = o.emptier.Sync(o.store.Latest(), o.now)
 		if len(o.last) == 0 {
 			return all
 		}
@@ -316,14 +316,14 @@ func TestEmptierFindsNamespacesInASnapshot(t *testing.T) {
 	}
 	again := New(testCatalog(), steptest.Decode, nil)
 	again.Reset(w.store.Latest())
-	requests := again.Step(w.store.Latest(), time.Unix(2, 0))
+	requests := again.Sync(w.store.Latest(), time.Unix(2, 0))
 	if len(requests) != 1 || requests[0].Path != "/api/v1/namespaces/doomed/configmaps" {
 		t.Errorf("requests %v", requests)
 	}
 	w.put("namespaces", "doomed", nil)
-	again.Report(requests[0], errors.New("no"))
+	again.Done(requests[0], errors.New("no"))
 	again.Reset(w.store.Latest())
-	if requests := again.Step(w.store.Latest(), time.Unix(2, 0)); len(requests) > 0 {
+	if requests := again.Sync(w.store.Latest(), time.Unix(2, 0)); len(requests) > 0 {
 		t.Errorf("requests %v for a namespace that has gone", requests)
 	}
 }
@@ -338,8 +338,8 @@ func TestEmptierWaitsForItsRequests(t *testing.T) {
 	w.last = nil
 	w.put("configmaps", "doomed/c", nil)
 	expect(t, "requests while two are under way", nil, w.requests())
-	w.emptier.Report(underWay[0], nil)
+	w.emptier.Done(underWay[0], nil)
 	expect(t, "requests while one is under way", nil, w.requests())
-	w.emptier.Report(underWay[1], nil)
+	w.emptier.Done(underWay[1], nil)
 	expect(t, "requests", []string{"DELETE /apis/example.com/v1/namespaces/doomed/widgets"}, w.requests())
 }

@@ -15,8 +15,8 @@ import (
 
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/component"
 	"github.com/steer-dev/steer/controlplane/internal/step/steptest"
-	"github.com/steer-dev/steer/controlplane/part"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -71,7 +71,7 @@ func TestLifecycleRefusesByTheStateOfTheNamespace(t *testing.T) {
 			if test.operation != resource.Delete {
 				request.Object = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: test.what}}
 			}
-			admission := Plugin(part.Deps{Store: store}).Admission
+			admission := Plugin(component.Deps{Store: store}).Admission
 			got := ""
 			if err := admission.Admit(t.Context(), request); err != nil {
 				got = err.Error()
@@ -108,7 +108,7 @@ func TestSystemPartMakesTheNamespacesThatAreMissing(t *testing.T) {
 	t.Parallel()
 	store := storage.NewMemory(storage.MemoryOptions{})
 	steptest.Put(t, store, storage.Key{Bucket: Bucket, Name: "default"}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "kept"}})
-	p := SystemPart(part.Deps{Entropy: apiserver.SeededEntropy(1), Progress: part.Progress{Booted: func() error { return nil }}})
+	p := SystemPart(component.Deps{Entropy: apiserver.SeededEntropy(1), Progress: component.Progress{Booted: func() error { return nil }}})
 	boot := func() (made []string) {
 		writes, requests, err := p.Boot(store.Latest(), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 		if err != nil || len(requests) > 0 {

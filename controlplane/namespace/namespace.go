@@ -84,8 +84,8 @@ func (n *Emptier) Reset(view storage.View) {
 	}
 }
 
-// Concerns implements [step.Controller].
-func (n *Emptier) Concerns(e storage.Event) bool {
+// Filter implements [step.Controller].
+func (n *Emptier) Filter(e storage.Event) bool {
 	if e.Record.Key.Bucket == Bucket {
 		return true
 	}
@@ -96,8 +96,8 @@ func (n *Emptier) Concerns(e storage.Event) bool {
 	return n.terminating[namespace] != nil
 }
 
-// Observe implements [step.Controller].
-func (n *Emptier) Observe(e storage.Event) {
+// Handle implements [step.Controller].
+func (n *Emptier) Handle(e storage.Event) {
 	key := e.Record.Key
 	if key.Bucket == Bucket {
 		n.note(e.Record, e.Deleted)
@@ -128,8 +128,8 @@ func (n *Emptier) note(rec *storage.Record, deleted bool) {
 	t.due = true
 }
 
-// Step implements [step.Controller].
-func (n *Emptier) Step(view storage.View, now time.Time) []step.Request {
+// Sync implements [step.Controller].
+func (n *Emptier) Sync(view storage.View, now time.Time) []step.Request {
 	var out []step.Request
 	generation := n.catalog.Generation()
 	changed := generation != n.generation
@@ -166,8 +166,8 @@ func (n *Emptier) Wake() time.Time {
 	return first
 }
 
-// Report implements [step.Controller].
-func (n *Emptier) Report(r step.Request, err error) {
+// Done implements [step.Controller].
+func (n *Emptier) Done(r step.Request, err error) {
 	name := r.Subject.Key.Name
 	if n.underWay[name]--; n.underWay[name] <= 0 {
 		delete(n.underWay, name)

@@ -86,9 +86,9 @@ func (w *world) requests() []string {
 		steptest.Observe(w.emptier, e)
 	}
 	for _, r := range w.last {
-		w.emptier.Report(r, nil)
+		w.emptier.Done(r, nil)
 	}
-	w.last = w.emptier.Step(w.store.Latest(), time.Unix(2, 0))
+	w.last = w.emptier.Sync(w.store.Latest(), time.Unix(2, 0))
 	var out []string
 	for _, r := range w.last {
 		out = append(out, r.Method+" "+r.Path)
@@ -103,7 +103,7 @@ func (w *world) obey() {
 		if strings.HasSuffix(r.Path, "/status") {
 			w.put("namespaces", "doomed", json.RawMessage(r.Body))
 		}
-		w.emptier.Report(r, nil)
+		w.emptier.Done(r, nil)
 	}
 	w.last = nil
 }
@@ -163,7 +163,7 @@ func TestNamespaceConditionsReportFailuresThatAreRetried(t *testing.T) {
 	w := newWorld(t)
 	w.object("configmaps", "doomed/c")
 	w.requests()
-	w.emptier.Report(w.last[0], errors.New("no"))
+	w.emptier.Done(w.last[0], errors.New("no"))
 	w.last = nil
 	expect(t, "status, then again", []string{"PUT /api/v1/namespaces/doomed/status", "DELETE /api/v1/namespaces/doomed/configmaps"}, w.requests())
 	w.obey()

@@ -6,8 +6,8 @@ package namespace
 import (
 	"time"
 
+	"github.com/steer-dev/steer/controlplane/component"
 	"github.com/steer-dev/steer/controlplane/internal/step"
-	"github.com/steer-dev/steer/controlplane/part"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -15,10 +15,10 @@ import (
 func System() []string { return []string{"default", "kube-system", "kube-public", "kube-node-lease"} }
 
 // SystemPart makes the namespaces that every cluster has.
-func SystemPart(d part.Deps) part.Part {
-	return part.Part{
+func SystemPart(d component.Deps) component.Component {
+	return component.Component{
 		Name:   "system namespaces",
-		Health: part.Hooks(d.Progress.Booted, "start-system-namespaces-controller"),
+		Health: component.Hooks(d.Progress.Booted, "start-system-namespaces-controller"),
 		Boot: func(view storage.View, now time.Time) (writes []storage.Write, _ []step.Request, _ error) {
 			for _, name := range System() {
 				key := storage.Key{Bucket: Bucket, Name: name}
@@ -38,6 +38,6 @@ func SystemPart(d part.Deps) part.Part {
 }
 
 // Plugin returns the admission plugin NamespaceLifecycle.
-func Plugin(d part.Deps) part.Part {
-	return part.Plugin("NamespaceLifecycle", Lifecycle{Store: d.Store})
+func Plugin(d component.Deps) component.Component {
+	return component.Plugin("NamespaceLifecycle", Lifecycle{Store: d.Store})
 }

@@ -64,8 +64,8 @@ func (p *Protector) Reset(view storage.View) {
 	}
 }
 
-// Concerns implements [step.Controller].
-func (p *Protector) Concerns(e storage.Event) bool {
+// Filter implements [step.Controller].
+func (p *Protector) Filter(e storage.Event) bool {
 	switch e.Record.Key.Bucket {
 	case claims, volumes, classes:
 		return true
@@ -75,8 +75,8 @@ func (p *Protector) Concerns(e storage.Event) bool {
 	return false
 }
 
-// Observe implements [step.Controller].
-func (p *Protector) Observe(e storage.Event) {
+// Handle implements [step.Controller].
+func (p *Protector) Handle(e storage.Event) {
 	key := e.Record.Key
 	switch key.Bucket {
 	case claims, volumes, classes:
@@ -90,8 +90,8 @@ func (p *Protector) Observe(e storage.Event) {
 	}
 }
 
-// Step implements [step.Controller].
-func (p *Protector) Step(view storage.View, _ time.Time) []step.Request {
+// Sync implements [step.Controller].
+func (p *Protector) Sync(view storage.View, _ time.Time) []step.Request {
 	var out []step.Request
 	for _, key := range p.due.Sorted() {
 		rec := view.Get(key)
@@ -208,8 +208,8 @@ func holds(rec *storage.Record, claim string) bool {
 	})
 }
 
-// Report implements [step.Controller]. What was refused is looked at again.
-func (p *Protector) Report(r step.Request, err error) {
+// Done implements [step.Controller]. What was refused is looked at again.
+func (p *Protector) Done(r step.Request, err error) {
 	if err != nil {
 		p.due.Add(r.Subject.Key)
 	}

@@ -56,7 +56,7 @@ func (w *world) asks() []string {
 	for _, e := range batch.Events {
 		steptest.Observe(w.protector, e)
 	}
-	return texts(w.protector.Step(w.store.Latest(), time.Time{}))
+	return texts(w.protector.Sync(w.store.Latest(), time.Time{}))
 }
 
 func texts(requests []step.Request) []string {
@@ -157,7 +157,7 @@ func TestProtectorRepeatsRefusedRequests(t *testing.T) {
 	w := newWorld(t)
 	w.put(claims, "default/c", claim("c", true, admission.ClaimFinalizer))
 	w.want("first", release)
-	w.protector.Report(step.Request{Subject: step.Subject{Key: storage.Key{Bucket: claims, Name: "default/c"}}}, errors.New("busy"))
+	w.protector.Done(step.Request{Subject: step.Subject{Key: storage.Key{Bucket: claims, Name: "default/c"}}}, errors.New("busy"))
 	w.want("again", release)
 }
 
@@ -183,7 +183,7 @@ func TestProtectorIndexEqualsRebuild(t *testing.T) {
 	w.put(volumes, "v", &corev1.PersistentVolume{ObjectMeta: meta("v", true, admission.VolumeFinalizer)})
 	fresh := New(steptest.Decode)
 	fresh.Reset(w.store.Latest())
-	if diff := cmp.Diff(w.asks(), texts(fresh.Step(w.store.Latest(), time.Time{}))); diff != "" {
+	if diff := cmp.Diff(w.asks(), texts(fresh.Sync(w.store.Latest(), time.Time{}))); diff != "" {
 		t.Errorf("(-followed +fresh):\n%s", diff)
 	}
 }

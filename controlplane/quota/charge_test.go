@@ -87,7 +87,7 @@ func TestChargeCountsOnceItIsWritten(t *testing.T) {
 		for _, r := range w.requests() {
 			t.Errorf("%s: the controller asks for %s %s", what, r.Method, r.Body)
 			w.put(r.Subject.Key, json.RawMessage(r.Body))
-			w.controller.Report(r, nil)
+			w.controller.Done(r, nil)
 		}
 	}
 	annotate := func() {

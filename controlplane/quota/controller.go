@@ -79,8 +79,8 @@ func (c *Controller) put(key storage.Key) {
 	c.due[namespace] = true
 }
 
-// Concerns implements [step.Controller].
-func (c *Controller) Concerns(e storage.Event) bool {
+// Filter implements [step.Controller].
+func (c *Controller) Filter(e storage.Event) bool {
 	key := e.Record.Key
 	switch {
 	case key.Bucket == bucket || c.ledger.open():
@@ -94,8 +94,8 @@ func (c *Controller) Concerns(e storage.Event) bool {
 	return c.quotas[namespace] != nil
 }
 
-// Observe implements [step.Controller].
-func (c *Controller) Observe(e storage.Event) {
+// Handle implements [step.Controller].
+func (c *Controller) Handle(e storage.Event) {
 	key := e.Record.Key
 	c.ledger.settle(key, e.Record.Modified)
 	namespace, _ := step.SplitName(key.Name)
@@ -118,8 +118,8 @@ func (c *Controller) Observe(e storage.Event) {
 	}
 }
 
-// Step implements [step.Controller].
-func (c *Controller) Step(view storage.View, now time.Time) []step.Request {
+// Sync implements [step.Controller].
+func (c *Controller) Sync(view storage.View, now time.Time) []step.Request {
 	for _, namespace := range c.ledger.expire(now) {
 		c.due[namespace] = true
 	}
@@ -237,8 +237,8 @@ func decode(rec *storage.Record) any {
 // Wake implements [step.Waker].
 func (c *Controller) Wake() time.Time { return c.ledger.next() }
 
-// Report implements [step.Controller]. What was refused is looked at again.
-func (c *Controller) Report(r step.Request, err error) {
+// Done implements [step.Controller]. What was refused is looked at again.
+func (c *Controller) Done(r step.Request, err error) {
 	if err != nil {
 		namespace, _ := step.SplitName(r.Subject.Key.Name)
 		c.due[namespace] = true

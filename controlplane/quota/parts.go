@@ -6,17 +6,17 @@ package quota
 import (
 	"context"
 
-	"github.com/steer-dev/steer/controlplane/part"
+	"github.com/steer-dev/steer/controlplane/component"
 )
 
 // Parts returns the admission plugin ResourceQuota, which is the last of a chain, and the
 // controller.
-func Parts(d part.Deps) (plugin, controller part.Part) {
+func Parts(d component.Deps) (plugin, controller component.Component) {
 	charges := &Ledger{}
-	plugin = part.Plugin("ResourceQuota", NewAdmission(d.Store, d.Send, charges))
+	plugin = component.Plugin("ResourceQuota", NewAdmission(d.Store, d.Send, charges))
 	plugin.Lead = func(context.Context) error {
 		charges.forget()
 		return nil
 	}
-	return plugin, part.Controller(NewController(d.Catalog, charges))
+	return plugin, component.Controller(NewController(d.Catalog, charges))
 }

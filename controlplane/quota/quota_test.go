@@ -192,7 +192,7 @@ func (w *world) requests() []step.Request {
 	for _, e := range batch.Events {
 		steptest.Observe(w.controller, e)
 	}
-	return w.controller.Step(w.store.Latest(), w.now)
+	return w.controller.Sync(w.store.Latest(), w.now)
 }
 
 // settle does what the controller asks for, until it asks for nothing.
@@ -205,7 +205,7 @@ func (w *world) settle() {
 		}
 		for _, r := range requests {
 			w.put(r.Subject.Key, json.RawMessage(r.Body))
-			w.controller.Report(r, nil)
+			w.controller.Done(r, nil)
 		}
 	}
 	w.t.Fatal("it never settles")
@@ -378,7 +378,7 @@ func TestQuotaControllerRepeatsRefusedStatusWrites(t *testing.T) {
 	if len(requests) != 1 || len(w.requests()) != 0 {
 		t.Fatalf("asked for %v", requests)
 	}
-	w.controller.Report(requests[0], errors.New("conflict"))
+	w.controller.Done(requests[0], errors.New("conflict"))
 	w.want("again", "pods=0")
 }
 
@@ -404,12 +404,12 @@ func TestIndexEqualsRebuild(t *testing.T) {
 		rebuilt := NewController(catalog(), &Ledger{})
 		view := w.store.Latest()
 		rebuilt.Reset(view)
-		want, got := rebuilt.Step(view, w.now), w.requests()
+		want, got := rebuilt.Sync(view, w.now), w.requests()
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("(-rebuilt +followed):\n%s", diff)
 		}
 		for _, r := range got {
-			w.controller.Report(r, errors.New("refused: it stays due"))
+			w.controller.Done(r, errors.New("refused: it stays due"))
 		}
 		if random.IntN(2) == 0 {
 			w.settle()

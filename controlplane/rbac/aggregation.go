@@ -66,11 +66,11 @@ func (a *Aggregator) Reset(view storage.View) {
 	a.changed = a.changed || same != 0
 }
 
-// Concerns implements [step.Controller].
-func (*Aggregator) Concerns(e storage.Event) bool { return e.Record.Key.Bucket == clusterRoles }
+// Filter implements [step.Controller].
+func (*Aggregator) Filter(e storage.Event) bool { return e.Record.Key.Bucket == clusterRoles }
 
-// Observe implements [step.Controller].
-func (a *Aggregator) Observe(e storage.Event) {
+// Handle implements [step.Controller].
+func (a *Aggregator) Handle(e storage.Event) {
 	a.changed = true
 	if e.Deleted {
 		delete(a.roles, e.Record.Key)
@@ -79,8 +79,8 @@ func (a *Aggregator) Observe(e storage.Event) {
 	a.roles[e.Record.Key] = &gathered{record: e.Record}
 }
 
-// Step implements [step.Controller].
-func (a *Aggregator) Step(storage.View, time.Time) []step.Request {
+// Sync implements [step.Controller].
+func (a *Aggregator) Sync(storage.View, time.Time) []step.Request {
 	if !a.changed {
 		return nil
 	}
@@ -139,8 +139,8 @@ func (a *Aggregator) gather(keys []storage.Key, of storage.Key, by *rbacv1.Aggre
 	return out
 }
 
-// Report implements [step.Controller].
-func (a *Aggregator) Report(_ step.Request, err error) {
+// Done implements [step.Controller].
+func (a *Aggregator) Done(_ step.Request, err error) {
 	if err != nil {
 		a.changed = true
 	}

@@ -258,7 +258,7 @@ func TestAggregatorLeavesAFreshClusterAlone(t *testing.T) {
 		t.Error("it wants to read the roles of a fresh cluster")
 	}
 	a.changed = true
-	if requests := a.Step(w.view(), time.Now()); len(requests) > 0 {
+	if requests := a.Sync(w.view(), time.Now()); len(requests) > 0 {
 		t.Errorf("it asks for %s", requests[0].Body)
 	}
 }
@@ -298,7 +298,7 @@ func TestAggregatorCollectsSelectedRoles(t *testing.T) {
 			steptest.Observe(a, e)
 		}
 		var out []string
-		for _, r := range a.Step(w.view(), time.Time{}) {
+		for _, r := range a.Sync(w.view(), time.Time{}) {
 			var o object
 			if err := json.Unmarshal(r.Body, &o); err != nil || !strings.HasSuffix(r.Path, "/clusterroles/all") || r.User != aggregator {
 				t.Fatalf("%v: %s %s", err, r.Path, r.Body)
@@ -306,7 +306,7 @@ func TestAggregatorCollectsSelectedRoles(t *testing.T) {
 			for _, rule := range o.Rules {
 				out = append(out, rule.Verbs...)
 			}
-			a.Report(r, nil)
+			a.Done(r, nil)
 			all.Rules = o.Rules
 			w.put(clusterRoles, "all", all)
 		}
@@ -339,9 +339,9 @@ func TestAggregatorCollectsSelectedRoles(t *testing.T) {
 	for _, e := range batch.Events {
 		steptest.Observe(a, e)
 	}
-	refused := a.Step(w.view(), time.Time{})
-	a.Report(refused[0], errors.New("refused"))
-	if again := a.Step(w.view(), time.Time{}); len(again) != 1 {
+	refused := a.Sync(w.view(), time.Time{})
+	a.Done(refused[0], errors.New("refused"))
+	if again := a.Sync(w.view(), time.Time{}); len(again) != 1 {
 		t.Errorf("after a refusal it asks for %v", again)
 	}
 }

@@ -6,17 +6,17 @@ package rbac
 import (
 	"time"
 
+	"github.com/steer-dev/steer/controlplane/component"
 	"github.com/steer-dev/steer/controlplane/internal/step"
-	"github.com/steer-dev/steer/controlplane/part"
 	"github.com/steer-dev/steer/storage"
 )
 
 // BootPart makes the roles and bindings of a fresh cluster, and gives back to them what has
 // been taken from them. nodes is [Beginning.Nodes].
-func BootPart(d part.Deps, nodes bool) part.Part {
-	return part.Part{
+func BootPart(d component.Deps, nodes bool) component.Component {
+	return component.Component{
 		Name:   "roles of a fresh cluster",
-		Health: part.Hooks(d.Progress.Booted, "rbac/bootstrap-roles"),
+		Health: component.Hooks(d.Progress.Booted, "rbac/bootstrap-roles"),
 		Boot: func(view storage.View, now time.Time) ([]storage.Write, []step.Request, error) {
 			writes, restore := Boot(view, Beginning{UID: d.Entropy.UID, Now: now, Nodes: nodes})
 			return writes, restore, nil
@@ -26,8 +26,8 @@ func BootPart(d part.Deps, nodes bool) part.Part {
 
 // EscalationPart keeps users from handing out more than they have. roles are those in
 // force.
-func EscalationPart(d part.Deps, roles *Authorizer) part.Part {
-	return part.Part{
+func EscalationPart(d component.Deps, roles *Authorizer) component.Component {
+	return component.Component{
 		Name: "escalation of privileges", Admission: Escalation{Roles: roles, Authorizer: d.Authorizer},
 		For: []string{
 			"roles.rbac.authorization.k8s.io", "clusterroles.rbac.authorization.k8s.io",

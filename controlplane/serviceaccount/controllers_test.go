@@ -67,12 +67,12 @@ func TestControllersIndexEqualsRebuild(t *testing.T) {
 				anew := fresh()
 				anew.Reset(view)
 				now := begin.Add(time.Hour)
-				got := follows.Step(view, now)
-				if diff := cmp.Diff(anew.Step(view, now), got); diff != "" {
+				got := follows.Sync(view, now)
+				if diff := cmp.Diff(anew.Sync(view, now), got); diff != "" {
 					t.Fatalf("requests (-anew +following):\n%s", diff)
 				}
 				for _, r := range got { // nothing is done, so that it stays due
-					follows.Report(r, errNoKeys)
+					follows.Done(r, errNoKeys)
 				}
 			}
 		})
@@ -120,10 +120,10 @@ func TestControllersLeaveNewNamespacesToTheirCreation(t *testing.T) {
 	steptest.Put(t, store, storage.Key{Bucket: namespaces, Name: "n"}, namespaceObject("n", begin, corev1.NamespaceActive))
 	k := NewDefaultAccounts()
 	k.Reset(store.Latest())
-	if got := k.Step(store.Latest(), begin.Add(time.Second)); len(got) != 0 || !k.Wake().Equal(begin.Add(Settling)) {
+	if got := k.Sync(store.Latest(), begin.Add(time.Second)); len(got) != 0 || !k.Wake().Equal(begin.Add(Settling)) {
 		t.Errorf("at first: %v, to be woken at %v", got, k.Wake())
 	}
-	got := k.Step(store.Latest(), begin.Add(Settling))
+	got := k.Sync(store.Latest(), begin.Add(Settling))
 	want, err := k.Request("n")
 	if err != nil || len(got) != 1 || !cmp.Equal(want, got[0]) || !k.Wake().IsZero() {
 		t.Errorf("later: %v, %v", got, err)

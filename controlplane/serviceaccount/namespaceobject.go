@@ -109,8 +109,8 @@ func (k *NamespaceObject) Reset(view storage.View) {
 	}
 }
 
-// Concerns implements [step.Controller].
-func (k *NamespaceObject) Concerns(e storage.Event) bool {
+// Filter implements [step.Controller].
+func (k *NamespaceObject) Filter(e storage.Event) bool {
 	switch e.Record.Key.Bucket {
 	case namespaces:
 		return true
@@ -121,8 +121,8 @@ func (k *NamespaceObject) Concerns(e storage.Event) bool {
 	return false
 }
 
-// Observe implements [step.Controller].
-func (k *NamespaceObject) Observe(e storage.Event) {
+// Handle implements [step.Controller].
+func (k *NamespaceObject) Handle(e storage.Event) {
 	switch e.Record.Key.Bucket {
 	case namespaces:
 		if e.Deleted {
@@ -166,8 +166,8 @@ func created(rec *storage.Record) time.Time {
 	return o.CreationTimestamp.Time
 }
 
-// Step implements [step.Controller].
-func (k *NamespaceObject) Step(view storage.View, now time.Time) []step.Request {
+// Sync implements [step.Controller].
+func (k *NamespaceObject) Sync(view storage.View, now time.Time) []step.Request {
 	k.next = time.Time{}
 	var out []step.Request
 	for _, namespace := range sortedKeys(k.due) {
@@ -265,8 +265,8 @@ func (k *NamespaceObject) Creation(namespace string, uid types.UID, at time.Time
 	}, errors.Join(contentErr, err)
 }
 
-// Report implements [step.Controller].
-func (k *NamespaceObject) Report(r step.Request, err error) {
+// Done implements [step.Controller].
+func (k *NamespaceObject) Done(r step.Request, err error) {
 	if err == nil {
 		return
 	}

@@ -11,35 +11,35 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/component"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/controlplane/namespace"
-	"github.com/steer-dev/steer/controlplane/part"
 	"github.com/steer-dev/steer/storage"
 )
 
 // Part returns the subresource token of ServiceAccounts, and the documents by which others
 // verify tokens. keySet returns the URL at which others find the keys.
-func (t *Tokens) Part(d part.Deps, keySet func() string) part.Part {
+func (t *Tokens) Part(d component.Deps, keySet func() string) component.Component {
 	configuration, keys := t.Configuration(keySet), t.KeySet()
-	return part.Part{
+	return component.Component{
 		Name:   "tokens of service accounts",
-		Extend: []part.Extension{{Resource: accounts, Subresources: []resource.Subresource{t.subresource()}}},
+		Extend: []component.Extension{{Resource: accounts, Subresources: []resource.Subresource{t.subresource()}}},
 		Handlers: map[string]http.Handler{
 			ConfigurationPath: configuration, ConfigurationPath + "/": configuration,
 			KeySetPath: keys, KeySetPath + "/": keys,
 		},
-		Health: part.Hooks(d.Progress.Booted, "start-legacy-token-tracking-controller"),
+		Health: component.Hooks(d.Progress.Booted, "start-legacy-token-tracking-controller"),
 	}
 }
 
 // Plugin returns the admission plugin ServiceAccount. kept reports that a controller makes
 // the ServiceAccount "default" of new namespaces.
-func Plugin(d part.Deps, kept bool) part.Part {
+func Plugin(d component.Deps, kept bool) component.Component {
 	a := Admission{Store: d.Store, Suffix: d.Entropy.Suffix, Cache: &AccountCache{}}
 	if kept {
 		a.Patience = Settling
 	}
-	return part.Plugin("ServiceAccount", a, "pods")
+	return component.Plugin("ServiceAccount", a, "pods")
 }
 
 // Part returns the controller. What it keeps is also there when the creation of a
@@ -47,9 +47,9 @@ func Plugin(d part.Deps, kept bool) part.Part {
 //
 // A request that is not carried out does not fail the creation of the namespace: the
 // controller sends it again.
-func (k *NamespaceObject) Part(d part.Deps) part.Part {
-	out := part.Controller(k)
-	out.Extend = []part.Extension{{Resource: namespaces, Committed: func(ctx context.Context, change resource.Change) error {
+func (k *NamespaceObject) Part(d component.Deps) component.Component {
+	out := component.Controller(k)
+	out.Extend = []component.Extension{{Resource: namespaces, Committed: func(ctx context.Context, change resource.Change) error {
 		ns, ok := change.Object.(*corev1.Namespace)
 		if !ok || change.Old != nil || change.Deleted {
 			return nil

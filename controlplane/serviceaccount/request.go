@@ -42,7 +42,7 @@ const (
 
 // requestKind is what is posted to the subresource; planes share it.
 var requestKind = sync.OnceValue(func() resource.Subresource {
-	k := kind.Of[authenticationv1.TokenRequest, *authenticationv1.TokenRequest]{
+	k := kind.Definition[authenticationv1.TokenRequest, *authenticationv1.TokenRequest]{
 		Group: authenticationv1.GroupName, Version: "v1",
 		Defaults: func(r *authenticationv1.TokenRequest) {
 			if r.Spec.ExpirationSeconds == nil {
@@ -54,7 +54,7 @@ var requestKind = sync.OnceValue(func() resource.Subresource {
 	return resource.Subresource{
 		Name: "token", Kind: authenticationv1.SchemeGroupVersion.WithKind("TokenRequest"),
 		New:      func() resource.Object { return new(authenticationv1.TokenRequest) },
-		Strategy: k.Strategy(), Ownership: k.Ownership("token"),
+		Strategy: k.Strategy(), FieldManager: k.FieldManager("token"),
 	}
 })
 

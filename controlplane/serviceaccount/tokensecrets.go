@@ -53,8 +53,8 @@ func (s *TokenSecrets) Reset(view storage.View) {
 	}
 }
 
-// Concerns implements [step.Controller].
-func (s *TokenSecrets) Concerns(e storage.Event) bool {
+// Filter implements [step.Controller].
+func (s *TokenSecrets) Filter(e storage.Event) bool {
 	switch e.Record.Key.Bucket {
 	case "secrets":
 		return mayHold(e.Record) || e.Previous != nil && mayHold(e.Previous)
@@ -64,8 +64,8 @@ func (s *TokenSecrets) Concerns(e storage.Event) bool {
 	return false
 }
 
-// Observe implements [step.Controller].
-func (s *TokenSecrets) Observe(e storage.Event) {
+// Handle implements [step.Controller].
+func (s *TokenSecrets) Handle(e storage.Event) {
 	switch e.Record.Key.Bucket {
 	case "secrets":
 		if e.Previous != nil {
@@ -128,8 +128,8 @@ func accountOf(secret *corev1.Secret) storage.Key {
 	return storage.Key{Bucket: accounts, Name: secret.Namespace + "/" + secret.Annotations[corev1.ServiceAccountNameKey]}
 }
 
-// Step implements [step.Controller].
-func (s *TokenSecrets) Step(view storage.View, _ time.Time) []step.Request {
+// Sync implements [step.Controller].
+func (s *TokenSecrets) Sync(view storage.View, _ time.Time) []step.Request {
 	var out []step.Request
 	for _, key := range s.due.Sorted() {
 		if rec := view.Get(key); rec != nil {
@@ -193,8 +193,8 @@ func (s *TokenSecrets) data(secret *corev1.Secret, account *corev1.ServiceAccoun
 	return data, err
 }
 
-// Report implements [step.Controller].
-func (s *TokenSecrets) Report(r step.Request, err error) {
+// Done implements [step.Controller].
+func (s *TokenSecrets) Done(r step.Request, err error) {
 	if err != nil {
 		s.due.Add(r.Subject.Key)
 	}

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/steer-dev/steer/controlplane/component"
 	"github.com/steer-dev/steer/controlplane/internal/step"
-	"github.com/steer-dev/steer/controlplane/part"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -39,8 +39,8 @@ var (
 func NewUses() *Uses { return &Uses{due: map[storage.Key]string{}, signal: func() {}} }
 
 // Part returns the part of the controller.
-func (u *Uses) Part() part.Part {
-	out := part.ServerController(u)
+func (u *Uses) Part() component.Component {
+	out := component.ServerController(u)
 	out.OnEachServer = true
 	return out
 }
@@ -78,14 +78,14 @@ func (u *Uses) OnSignal(signal func()) {
 // Reset implements [step.Controller].
 func (u *Uses) Reset(storage.View) {}
 
-// Concerns implements [step.Controller]: nothing is due because of a write.
-func (u *Uses) Concerns(storage.Event) bool { return false }
+// Filter implements [step.Controller]: nothing is due because of a write.
+func (u *Uses) Filter(storage.Event) bool { return false }
 
-// Observe implements [step.Controller].
-func (u *Uses) Observe(storage.Event) {}
+// Handle implements [step.Controller].
+func (u *Uses) Handle(storage.Event) {}
 
-// Step implements [step.Controller].
-func (u *Uses) Step(view storage.View, _ time.Time) []step.Request {
+// Sync implements [step.Controller].
+func (u *Uses) Sync(view storage.View, _ time.Time) []step.Request {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	due := step.KeySet{}
@@ -104,8 +104,8 @@ func (u *Uses) Step(view storage.View, _ time.Time) []step.Request {
 	return out
 }
 
-// Report implements [step.Controller]. What failed is noted at the next use.
-func (u *Uses) Report(r step.Request, _ error) {
+// Done implements [step.Controller]. What failed is noted at the next use.
+func (u *Uses) Done(r step.Request, _ error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	delete(u.due, r.Subject.Key)

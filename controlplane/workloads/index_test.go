@@ -96,13 +96,13 @@ func newController(t *testing.T) *Controller {
 func requests(c *Controller, view storage.View, now time.Time) []string {
 	var out []string
 	for range 10 {
-		for _, r := range c.Step(view, now) {
+		for _, r := range c.Sync(view, now) {
 			out = append(out, r.Method+" "+r.Path)
 			var err error
 			if strings.HasSuffix(r.Path, "/binding") {
 				err = errors.New("not carried out")
 			}
-			c.Report(r, err)
+			c.Done(r, err)
 		}
 	}
 	return out

@@ -182,8 +182,8 @@ func (c *Controller) Reset(view storage.View) {
 	c.Due.Add(cluster.NodeKey(), nodes.Ended())
 }
 
-// Concerns implements [step.Controller].
-func (c *Controller) Concerns(e storage.Event) bool {
+// Filter implements [step.Controller].
+func (c *Controller) Filter(e storage.Event) bool {
 	switch bucket := e.Record.Key.Bucket; bucket {
 	case cluster.Endpoints:
 		return c.concernsService(e)
@@ -203,8 +203,8 @@ func (c *Controller) concernsService(e storage.Event) bool {
 	return s != nil && (e.Deleted || len(s.Selects) == 0)
 }
 
-// Observe implements [step.Controller].
-func (c *Controller) Observe(e storage.Event) {
+// Handle implements [step.Controller].
+func (c *Controller) Handle(e storage.Event) {
 	key := e.Record.Key
 	switch key.Bucket {
 	case cluster.Endpoints:
@@ -332,8 +332,8 @@ func (c *Controller) lookForServices(before, now *cluster.Object) {
 // and their owners have something to do.
 const mostDeferred = 8
 
-// Step implements [step.Controller].
-func (c *Controller) Step(view storage.View, now time.Time) []step.Request {
+// Sync implements [step.Controller].
+func (c *Controller) Sync(view storage.View, now time.Time) []step.Request {
 	c.Timers.Ring(now, c.Due)
 	c.nodes.Survey(c.Memory)
 	c.wake()
@@ -422,8 +422,8 @@ func (t *visit) look(key storage.Key) {
 // Wake implements [step.Waker].
 func (c *Controller) Wake() time.Time { return c.Timers.Wake() }
 
-// Report implements [step.Controller]. What was refused is looked at again.
-func (c *Controller) Report(r step.Request, err error) {
+// Done implements [step.Controller]. What was refused is looked at again.
+func (c *Controller) Done(r step.Request, err error) {
 	key := r.Subject.Key
 	failure := ""
 	if err != nil {

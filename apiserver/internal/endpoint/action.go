@@ -42,7 +42,7 @@ func (h *Handler) action(ctx context.Context, w *exchange.Writer, req *Request) 
 	}
 	o := writeOptions(options.DryRun, options.FieldManager, options.FieldValidation)
 	wr := h.newWrite(req, o)
-	wr.Strategy, wr.Ownership = v.Strategy, nil
+	wr.Strategy, wr.FieldManager = v.Strategy, nil
 	if body, err = wr.Admit(ctx, body, nil); err != nil {
 		return err
 	}
@@ -69,12 +69,12 @@ func (h *Handler) action(ctx context.Context, w *exchange.Writer, req *Request) 
 func (h *Handler) act(ctx context.Context, req *Request, o registry.WriteOptions, body resource.Object) (answer resource.Object, err error) {
 	r := req.Request
 	var strategy resource.Strategy = noRules{}
-	var ownership resource.Ownership
+	var ownership resource.FieldManager
 	if t := req.Sub.Target; t != nil {
-		r.Version, strategy, ownership = req.Served.Version(t.Version), t.Strategy, t.Ownership
+		r.Version, strategy, ownership = req.Served.Version(t.Version), t.Strategy, t.FieldManager
 	}
 	wr := h.registry.NewWrite(&r, req.Served, req.Sub, o)
-	wr.Strategy, wr.Ownership, wr.MetadataErrors = strategy, ownership, resource.MetadataErrors{}
+	wr.Strategy, wr.FieldManager, wr.MetadataErrors = strategy, ownership, resource.MetadataErrors{}
 	change := func(ctx context.Context, old resource.Object) (resource.Object, error) {
 		if err := wr.CheckPreconditions(body.GetUID(), body.GetResourceVersion(), old); err != nil {
 			return nil, err

@@ -76,7 +76,7 @@ func (h *Handler) backendVerb(req *Request, backend any) answerer {
 // its bodies are decoded and encoded like those of any resource.
 func (h *Handler) subresourceKind(req *Request) (*registry.Served, *resource.Version) {
 	sub := req.Sub
-	in, v := h.kindBelow(req, resource.Version{Name: sub.Kind.Version, New: sub.New, Strategy: sub.Strategy, Ownership: sub.Ownership}, sub.Kind)
+	in, v := h.kindBelow(req, resource.Version{Name: sub.Kind.Version, New: sub.New, Strategy: sub.Strategy, FieldManager: sub.FieldManager}, sub.Kind)
 	in.EquivalentVersions = sub.EquivalentVersions
 	return in, v
 }

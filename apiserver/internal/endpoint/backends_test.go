@@ -40,7 +40,7 @@ func notes() *resource.Resource {
 func versionOf(kind string) resource.Version {
 	v := testserver.WidgetVersion("v1")
 	v.Subresources = nil
-	v.Ownership = apply.New(apply.Endpoint{Kind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: kind}, Types: apply.Deduced()})
+	v.FieldManager = apply.New(apply.Endpoint{Kind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: kind}, Types: apply.Deduced()})
 	return v
 }
 

@@ -98,7 +98,7 @@ func (c *backendHandler) validate(ctx context.Context, wr *registry.Write, obj, 
 func (c *backendHandler) write(req *Request, o registry.WriteOptions) *registry.Write {
 	wr := c.h.newWrite(req, o)
 	if c.own(req) {
-		wr.Served, wr.Version, wr.Strategy, wr.Ownership = c.in, c.v, c.v.Strategy, c.v.Ownership
+		wr.Served, wr.Version, wr.Strategy, wr.FieldManager = c.in, c.v, c.v.Strategy, c.v.FieldManager
 	}
 	return wr
 }

@@ -70,7 +70,7 @@ func connectOptions(req *Request) (runtime.Object, error) {
 	for name, values := range req.Query() {
 		query[name] = values
 	}
-	query.Set("path", "/"+req.Target.Rest)
+	query.Set("path", "/"+req.Info.Rest)
 	if err := decodeParameters(query, reflect.ValueOf(options).Elem()); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}

@@ -93,7 +93,7 @@ func (h *Handler) Serve(ctx context.Context, w *exchange.Writer, req *Request) e
 func pathServed(req *Request) bool {
 	backend := req.Served.Backend
 	_, lists := backend.(resource.Lister)
-	if req.Target.Name == "" { // req.Name may be set from a field selector; the path decides here
+	if req.Info.Name == "" { // req.Name may be set from a field selector; the path decides here
 		_, creates := backend.(resource.Creater)
 		return lists || creates && !req.allNamespaces()
 	}

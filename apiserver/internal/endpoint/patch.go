@@ -104,7 +104,7 @@ type patcher struct {
 	kind      schema.GroupVersionKind
 	v         *resource.Version
 	strategy  resource.Strategy
-	ownership resource.Ownership
+	ownership resource.FieldManager
 	directive string
 	body      []byte
 
@@ -119,7 +119,7 @@ type patcher struct {
 // newPatcher prepares a patch; validation is the fieldValidation option of the request.
 func (h *Handler) newPatcher(wr *registry.Write, validation string, body []byte) *patcher {
 	return &patcher{
-		h: h, wr: wr, kind: wr.Served.GroupVersionKind(wr.Version.Name), v: wr.Version, strategy: wr.Strategy, ownership: wr.Ownership,
+		h: h, wr: wr, kind: wr.Served.GroupVersionKind(wr.Version.Name), v: wr.Version, strategy: wr.Strategy, ownership: wr.FieldManager,
 		directive: effectiveFieldValidation(validation), body: body,
 	}
 }

@@ -87,13 +87,13 @@ func (h *Handler) listOptions(req *Request) (*internalversion.ListOptions, *regi
 	if err := invalidOptions("ListOptions", listvalidation.ValidateListOptions(o, true)); err != nil {
 		return nil, nil, err
 	}
-	if req.Target.Name != "" { // the /watch/ prefix with a name
+	if req.Info.Name != "" { // the /watch/ prefix with a name
 		if selected := o.FieldSelector; selected != nil && !selected.Empty() {
-			if name, ok := selected.RequiresExactMatch("metadata.name"); !ok || name != req.Target.Name {
+			if name, ok := selected.RequiresExactMatch("metadata.name"); !ok || name != req.Info.Name {
 				return nil, nil, apierrors.NewBadRequest("fieldSelector metadata.name doesn't match requested name")
 			}
 		} else {
-			o.FieldSelector = fields.OneTermEqualSelector("metadata.name", req.Target.Name)
+			o.FieldSelector = fields.OneTermEqualSelector("metadata.name", req.Info.Name)
 		}
 	}
 	selection, err := h.registry.Select(&req.Request, req.Served, o)

@@ -22,8 +22,8 @@ type Request struct {
 	resource.Request
 	// HTTP is the request as it was received.
 	HTTP *http.Request
-	// Target of its path.
-	Target exchange.Target
+	// Info of its path.
+	Info exchange.RequestInfo
 	// Served is the resource that the path names, and Sub its subresource; nil if there
 	// is none.
 	Served *registry.Served
@@ -52,7 +52,7 @@ func (r *Request) ReadParameter(name string) string { return r.values.Get(name) 
 // Retry returns a copy of the request as it was received, to be routed and answered
 // again. Its warnings are kept.
 func (r *Request) Retry() *Request {
-	return &Request{Request: resource.Request{Path: r.Path, RawQuery: r.RawQuery, UserAgent: r.UserAgent, User: r.User, Warnings: r.Warnings}, HTTP: r.HTTP, Target: r.Target, body: r.body}
+	return &Request{Request: resource.Request{Path: r.Path, RawQuery: r.RawQuery, UserAgent: r.UserAgent, User: r.User, Warnings: r.Warnings}, HTTP: r.HTTP, Info: r.Info, body: r.body}
 }
 
 // LongRunning reports whether a request has no time limit: a watch or a connection. What it
@@ -126,5 +126,5 @@ func (r *Request) answerOffer() negotiate.Offer {
 }
 
 func (r *Request) groupResource() schema.GroupResource {
-	return schema.GroupResource{Group: r.Target.Group, Resource: r.Target.Plural}
+	return schema.GroupResource{Group: r.Info.Group, Resource: r.Info.Plural}
 }

@@ -81,10 +81,10 @@ func (h *Handler) updateScale(ctx context.Context, w *exchange.Writer, req *Requ
 	wr := h.newWrite(req, writeOptions(options.DryRun, options.FieldManager, options.FieldValidation))
 	return h.writeScale(ctx, w, req, choice, wr, func(ctx context.Context, old *autoscalingv1.Scale) (resource.Object, error) {
 		wished, err := put.object()
-		if err != nil || req.Sub.Ownership == nil {
+		if err != nil || req.Sub.FieldManager == nil {
 			return wished, err
 		}
-		return req.Sub.Ownership.Update(ctx, old, wished, wr.Manager)
+		return req.Sub.FieldManager.Update(ctx, old, wished, wr.Manager)
 	})
 }
 
@@ -93,7 +93,7 @@ func (h *Handler) patchScale(ctx context.Context, w *exchange.Writer, req *Reque
 	v := h.scale.Versions[0]
 	v.StrategicMerge = req.Version.StrategicMerge
 	p.v, p.kind = &v, h.scale.GroupVersionKind("v1")
-	p.strategy, p.ownership = noRules{}, req.Sub.Ownership
+	p.strategy, p.ownership = noRules{}, req.Sub.FieldManager
 	if err := p.parse(t, options); err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ const unsetReplicas = math.MinInt32
 
 // writeScale applies a change of a Scale to the object that it scales.
 func (h *Handler) writeScale(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, wr *registry.Write, change func(context.Context, *autoscalingv1.Scale) (resource.Object, error)) error {
-	record, _ := req.Sub.Ownership.(resource.ScaleOwnership)
+	record, _ := req.Sub.FieldManager.(resource.ScaleFieldManager)
 	rec, obj, err := h.replace(ctx, req, wr, func(ctx context.Context, old resource.Object) (resource.Object, error) {
 		scale, missing := registry.Scale(req.Sub.Scale, old)
 		if missing != nil {

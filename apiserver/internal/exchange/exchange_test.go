@@ -22,7 +22,7 @@ import (
 
 func TestPathsNameTheirTarget(t *testing.T) {
 	t.Parallel()
-	for path, want := range map[string]exchange.Target{
+	for path, want := range map[string]exchange.RequestInfo{
 		"/":                             {},
 		"/api/v1":                       {},
 		"/apis/apps/v1":                 {},
@@ -101,15 +101,15 @@ func TestFieldSelectorsNameObjectsOfListsAndWatches(t *testing.T) {
 func TestGateDrains(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := exchange.NewGate(exchange.Limits{Reads: 1})
-		leave, err := g.Enter(exchange.Passage{Read: true})
+		g := exchange.NewMaxInFlight(exchange.Limits{Reads: 1})
+		leave, err := g.Enter(exchange.RequestDigest{Read: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := g.Enter(exchange.Passage{Read: true}); err == nil {
+		if _, err := g.Enter(exchange.RequestDigest{Read: true}); err == nil {
 			t.Error("a second read came in")
 		}
-		if out, err := g.Enter(exchange.Passage{Read: true, Lane: exchange.Exempt}); err != nil {
+		if out, err := g.Enter(exchange.RequestDigest{Read: true, Lane: exchange.Exempt}); err != nil {
 			t.Error(err)
 		} else {
 			out()
@@ -122,7 +122,7 @@ func TestGateDrains(t *testing.T) {
 			t.Fatal("drained with a request inside")
 		default:
 		}
-		if _, err := g.Enter(exchange.Passage{Read: true}); err == nil {
+		if _, err := g.Enter(exchange.RequestDigest{Read: true}); err == nil {
 			t.Error("a request came into a closed gate")
 		}
 		leave()

@@ -40,11 +40,11 @@ func FuzzTargets(f *testing.F) {
 			}
 			return
 		}
-		want := exchange.Target{}
+		want := exchange.RequestInfo{}
 		verb := strings.ToLower(method)
 		if info.IsResourceRequest {
 			verb = info.Verb
-			want = exchange.Target{
+			want = exchange.RequestInfo{
 				Resource: true, Group: info.APIGroup, Version: info.APIVersion, Namespace: info.Namespace,
 				Plural: info.Resource, Subresource: info.Subresource, Name: got.Name, Rest: got.Rest, Watch: verb == "watch" && got.Watch, Proxy: verb == "proxy",
 			}

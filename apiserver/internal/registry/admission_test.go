@@ -227,7 +227,7 @@ func TestAdmissionDoesNotChangeTheStoredObject(t *testing.T) {
 }
 
 // plainOwnership attributes every write to its manager, and nothing else.
-type plainOwnership struct{ resource.Ownership }
+type plainOwnership struct{ resource.FieldManager }
 
 func (plainOwnership) Update(_ context.Context, _, obj resource.Object, manager string) (resource.Object, error) {
 	entry := metav1.ManagedFieldsEntry{Manager: manager, Operation: "Update", APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{}}
@@ -239,7 +239,7 @@ func (plainOwnership) Update(_ context.Context, _, obj resource.Object, manager 
 func TestAdmissionThatBreaksManagedFieldsHasThemRestored(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, resource.DeletionRules{})
-	f.in.Versions[0].Ownership = plainOwnership{}
+	f.in.Versions[0].FieldManager = plainOwnership{}
 	f.in.Admission = &gate{inPlace: true, admit: func(r *resource.AdmissionRequest) error {
 		r.Object.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "outdated", Operation: "Guess"}})
 		return nil

@@ -46,7 +46,7 @@ func (wr *Write) CompleteNew(ctx context.Context, obj resource.Object) error {
 		return err // admission has changed it
 	}
 	wr.Strategy.Prepare(ctx, obj, nil)
-	if errs := objectmeta.ValidateNew(ctx, in.Resource, wr.Strategy, wr.MetadataErrors, obj, wr.Ownership != nil); len(errs) > 0 {
+	if errs := objectmeta.ValidateNew(ctx, in.Resource, wr.Strategy, wr.MetadataErrors, obj, wr.FieldManager != nil); len(errs) > 0 {
 		return apierrors.NewInvalid(in.GroupKind(obj), obj.GetName(), objectmeta.Distinct(errs))
 	}
 	for _, text := range wr.Strategy.Warnings(ctx, obj, nil) {

@@ -123,7 +123,7 @@ func (wr *Write) CompleteUpdate(ctx context.Context, obj, old resource.Object) e
 	obj.SetGeneration(old.GetGeneration())
 	wr.Strategy.Prepare(ctx, obj, old)
 	objectmeta.Keep(obj, old)
-	errs := append(objectmeta.ValidateChanged(in.Resource, wr.MetadataErrors, obj, old, wr.Ownership != nil), wr.Strategy.Validate(ctx, obj, old)...)
+	errs := append(objectmeta.ValidateChanged(in.Resource, wr.MetadataErrors, obj, old, wr.FieldManager != nil), wr.Strategy.Validate(ctx, obj, old)...)
 	if wr.Version.Typed() {
 		errs = objectmeta.Distinct(errs) // of custom resources, kube-apiserver lists some twice
 	}
@@ -133,7 +133,7 @@ func (wr *Write) CompleteUpdate(ctx context.Context, obj, old resource.Object) e
 	for _, text := range wr.Strategy.Warnings(ctx, obj, old) {
 		wr.Request.Warn(text)
 	}
-	if wr.Ownership != nil {
+	if wr.FieldManager != nil {
 		apply.KeepTimes(old, obj)
 	}
 	return wr.Validate(ctx, obj, old)

@@ -31,8 +31,8 @@ type Write struct {
 	Version *resource.Version
 	sub     *resource.Subresource
 	// Strategy and Ownership of the object, or of the subresource that is written.
-	Strategy  resource.Strategy
-	Ownership resource.Ownership
+	Strategy     resource.Strategy
+	FieldManager resource.FieldManager
 	// MetadataErrors of what is written, as for Strategy.
 	MetadataErrors resource.MetadataErrors
 	// Manager is the field manager of the request.
@@ -72,12 +72,12 @@ func (g *Registry) NewWrite(r *resource.Request, in *Served, sub *resource.Subre
 	r.DryRun = resource.IsDryRun(o.DryRun)
 	wr := &Write{
 		g: g, Request: r, Served: in, Version: r.Version, sub: sub,
-		Strategy: r.Version.Strategy, Ownership: r.Version.Ownership, MetadataErrors: r.Version.MetadataErrors,
+		Strategy: r.Version.Strategy, FieldManager: r.Version.FieldManager, MetadataErrors: r.Version.MetadataErrors,
 		Manager:   apply.ManagerName(o.FieldManager, r.UserAgent),
 		admission: in.Admission, options: o,
 	}
 	if sub != nil && sub.Strategy != nil {
-		wr.Strategy, wr.Ownership, wr.MetadataErrors = sub.Strategy, sub.Ownership, sub.MetadataErrors
+		wr.Strategy, wr.FieldManager, wr.MetadataErrors = sub.Strategy, sub.FieldManager, sub.MetadataErrors
 	}
 	return wr
 }
@@ -85,10 +85,10 @@ func (g *Registry) NewWrite(r *resource.Request, in *Served, sub *resource.Subre
 // UpdateManagedFields attributes the fields that differ between live and obj to the
 // manager of the request.
 func (wr *Write) UpdateManagedFields(ctx context.Context, live, obj resource.Object) (resource.Object, error) {
-	if wr.Ownership == nil {
+	if wr.FieldManager == nil {
 		return obj, nil
 	}
-	return wr.Ownership.Update(ctx, live, obj, wr.Manager)
+	return wr.FieldManager.Update(ctx, live, obj, wr.Manager)
 }
 
 // Admit runs mutating admission and normalizes the result.
@@ -117,7 +117,7 @@ func (wr *Write) Admit(ctx context.Context, obj, old resource.Object) (resource.
 		before = obj.GetManagedFields()
 	}
 	obj = a.Object
-	if wr.Ownership != nil {
+	if wr.FieldManager != nil {
 		if warning := apply.Restore(obj, before); warning != "" {
 			wr.Request.Warn(warning)
 		}

@@ -119,10 +119,10 @@ func WidgetVersion(name string) resource.Version {
 	types := apply.Deduced()
 	return resource.Version{
 		Name: name, Strategy: WidgetRules{},
-		Ownership:  apply.New(apply.Endpoint{Kind: kind, Types: types}),
-		Selectable: []resource.SelectableField{{Path: "spec.colour", Keys: []string{"spec", "colour"}, Value: colourOf}},
+		FieldManager: apply.New(apply.Endpoint{Kind: kind, Types: types}),
+		Selectable:   []resource.SelectableField{{Path: "spec.colour", Keys: []string{"spec", "colour"}, Value: colourOf}},
 		Subresources: []resource.Subresource{
-			{Name: "status", Strategy: WidgetRules{Status: true}, Ownership: apply.New(apply.Endpoint{Kind: kind, Types: types, Subresource: "status"})},
+			{Name: "status", Strategy: WidgetRules{Status: true}, FieldManager: apply.New(apply.Endpoint{Kind: kind, Types: types, Subresource: "status"})},
 			{Name: "scale", Scale: WidgetScale{}},
 		},
 	}

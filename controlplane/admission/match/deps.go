@@ -12,7 +12,7 @@ import (
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/admission"
-	"github.com/steer-dev/steer/controlplane/part"
+	"github.com/steer-dev/steer/controlplane/component"
 )
 
 // Deps are what matching reads. They are safe for concurrent use.
@@ -27,7 +27,7 @@ type Deps struct {
 
 // NewDeps returns what all plugins of a control plane share, and registers the metrics of
 // match conditions.
-func NewDeps(d part.Deps) *Deps {
+func NewDeps(d component.Deps) *Deps {
 	m := newMetrics()
 	d.Measure(m.seconds, m.errors, m.exclusions)
 	return &Deps{

@@ -23,9 +23,9 @@ import (
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/admission/match"
+	"github.com/steer-dev/steer/controlplane/component"
 	"github.com/steer-dev/steer/controlplane/core"
 	"github.com/steer-dev/steer/controlplane/internal/step/steptest"
-	"github.com/steer-dev/steer/controlplane/part"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -46,7 +46,7 @@ func newCluster(tb testing.TB) *cluster {
 	if err := server.Install(core.Resources()...); err != nil {
 		tb.Fatal(err)
 	}
-	return &cluster{store: store, server: server, deps: match.NewDeps(part.Deps{Store: store, Server: server, Authorizer: auth.AllowMasters{}})}
+	return &cluster{store: store, server: server, deps: match.NewDeps(component.Deps{Store: store, Server: server, Authorizer: auth.AllowMasters{}})}
 }
 
 // write is a request for a resource ("pods", "deployments.apps") in a version.

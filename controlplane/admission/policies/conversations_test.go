@@ -11,24 +11,24 @@ import (
 	"github.com/steer-dev/steer/controlplane/admission"
 	"github.com/steer-dev/steer/controlplane/admission/match"
 	"github.com/steer-dev/steer/controlplane/admission/policies"
+	"github.com/steer-dev/steer/controlplane/component"
+	"github.com/steer-dev/steer/controlplane/component/componenttest"
 	"github.com/steer-dev/steer/controlplane/core"
 	"github.com/steer-dev/steer/controlplane/internal/expression"
 	"github.com/steer-dev/steer/controlplane/namespace"
-	"github.com/steer-dev/steer/controlplane/part"
-	"github.com/steer-dev/steer/controlplane/part/parttest"
 	"github.com/steer-dev/steer/controlplane/rbac"
 )
 
 func TestPolicyAnswersAreThoseOfKubeAPIServer(t *testing.T) {
 	t.Parallel()
-	parttest.Conversations{
-		Parts: func(d *part.Deps) part.List {
+	componenttest.Conversations{
+		Parts: func(d *component.Deps) component.List {
 			d.Authorizer = auth.Authorizers{auth.AllowMasters{}, rbac.New(d.Store)}
 			mutating, validating := policies.Parts(*d, match.NewDeps(*d), new(expression.Compiler))
 			return slices.Concat(
-				part.List{{Name: "kinds", Resources: core.Resources()}},
+				component.List{{Name: "kinds", Resources: core.Resources()}},
 				admission.Plugins(*d),
-				part.List{namespace.SystemPart(*d), mutating, validating},
+				component.List{namespace.SystemPart(*d), mutating, validating},
 			)
 		},
 		Names: []string{"policies-matching", "policies-mutating", "policies-params", "policies-validating"},

@@ -125,16 +125,16 @@ func described(kind apischema.GroupVersionKind, t reflect.Type) map[string]*spec
 
 // ownership is that of the resource or subresource of a write in a version; nil if there
 // is none.
-func ownership(q *match.Request, kind apischema.GroupVersionKind) resource.Ownership {
+func ownership(q *match.Request, kind apischema.GroupVersionKind) resource.FieldManager {
 	v := q.ServedAs(kind)
 	if v == nil {
 		return nil
 	}
 	if q.Subresource == "" {
-		return v.Ownership
+		return v.FieldManager
 	}
 	if s := v.Subresource(q.Subresource); s != nil {
-		return s.Ownership
+		return s.FieldManager
 	}
 	return nil
 }

@@ -5,8 +5,8 @@ package policies
 
 import (
 	"github.com/steer-dev/steer/controlplane/admission/match"
+	"github.com/steer-dev/steer/controlplane/component"
 	"github.com/steer-dev/steer/controlplane/internal/expression"
-	"github.com/steer-dev/steer/controlplane/part"
 )
 
 // The names of the plugins.
@@ -17,7 +17,7 @@ const (
 
 // Parts returns the two plugins. They share the dependencies of matching, and the
 // compiler of expressions, with the plugins of webhooks.
-func Parts(d part.Deps, m *match.Deps, expressions *expression.Compiler) (mutating, validating part.Part) {
+func Parts(d component.Deps, m *match.Deps, expressions *expression.Compiler) (mutating, validating component.Component) {
 	parameters := newParameters(d.Server, d.Store)
 	second := &Validating{
 		set: newSet(d.Store, m, &programs{compiler: expressions}, kinds{
@@ -32,7 +32,7 @@ func Parts(d part.Deps, m *match.Deps, expressions *expression.Compiler) (mutati
 		parameters: parameters, metrics: newMetrics("mutating"),
 	}
 	d.Measure(first.metrics.checks, first.metrics.seconds, second.metrics.checks, second.metrics.seconds)
-	mutating, validating = part.Plugin(MutatingName, first), part.Plugin(ValidatingName, second)
+	mutating, validating = component.Plugin(MutatingName, first), component.Plugin(ValidatingName, second)
 	mutating.Repeats = true
 	return mutating, validating
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/steer-dev/steer/controlplane/part"
+	"github.com/steer-dev/steer/controlplane/component"
 )
 
 // metrics of the calls, under the names of kube-apiserver. Both plugins share them.
@@ -22,7 +22,7 @@ type metrics struct {
 	requests, rejections, failOpen *prometheus.CounterVec
 }
 
-func newMetrics(d part.Deps) *metrics {
+func newMetrics(d component.Deps) *metrics {
 	m := &metrics{
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "apiserver_admission_webhook_admission_duration_seconds",

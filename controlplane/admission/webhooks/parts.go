@@ -8,8 +8,8 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 
 	"github.com/steer-dev/steer/controlplane/admission/match"
+	"github.com/steer-dev/steer/controlplane/component"
 	"github.com/steer-dev/steer/controlplane/internal/expression"
-	"github.com/steer-dev/steer/controlplane/part"
 )
 
 // The names of the plugins.
@@ -20,7 +20,7 @@ const (
 
 // Parts returns the two plugins. They share the dependencies of matching, and the
 // compiler of match conditions, with others.
-func Parts(d part.Deps, m *match.Deps, expressions *expression.Compiler) (mutating, validating part.Part) {
+func Parts(d component.Deps, m *match.Deps, expressions *expression.Compiler) (mutating, validating component.Component) {
 	of := func(step string) caller {
 		return caller{step: step, client: d.Webhooks, newUID: d.Entropy.UID, log: d.Logger()}
 	}
@@ -32,7 +32,7 @@ func Parts(d part.Deps, m *match.Deps, expressions *expression.Compiler) (mutati
 		(&compiler{expressions: whenUsed{expressions}, plugin: MutatingName, step: stepAdmit}).mutating)}
 	second := &Validating{caller: b, d: m, hooks: newConfigurations(d.Store, m, group+"validatingwebhookconfigurations",
 		(&compiler{expressions: whenUsed{expressions}, plugin: ValidatingName, step: stepValidate}).validating)}
-	mutating, validating = part.Plugin(MutatingName, first), part.Plugin(ValidatingName, second)
+	mutating, validating = component.Plugin(MutatingName, first), component.Plugin(ValidatingName, second)
 	mutating.Repeats = true
 	return mutating, validating
 }

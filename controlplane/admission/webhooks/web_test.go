@@ -30,10 +30,10 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/admission/match"
 	"github.com/steer-dev/steer/controlplane/admission/webhooks"
+	"github.com/steer-dev/steer/controlplane/component"
 	"github.com/steer-dev/steer/controlplane/core"
 	"github.com/steer-dev/steer/controlplane/internal/expression"
 	"github.com/steer-dev/steer/controlplane/internal/step/steptest"
-	"github.com/steer-dev/steer/controlplane/part"
 	"github.com/steer-dev/steer/controlplane/webhookclient"
 	"github.com/steer-dev/steer/storage"
 )
@@ -92,7 +92,7 @@ func newCluster(tb testing.TB) *cluster {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(client.Close)
-	d := part.Deps{
+	d := component.Deps{
 		Store: c.store, Server: c.server, Authorizer: auth.AllowMasters{}, Entropy: entropy{}, Metrics: c.registry, Webhooks: client,
 	}
 	first, second := webhooks.Parts(d, match.NewDeps(d), new(expression.Compiler))

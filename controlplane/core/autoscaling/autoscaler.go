@@ -27,7 +27,7 @@ func Resources() []*resource.Resource {
 	columns := func() []metav1.TableColumnDefinition {
 		return kind.Columns("Name", "Reference", "Targets", "MinPods", "MaxPods", "Replicas", "Age")
 	}
-	preferred := kind.Of[autoscalingv2.HorizontalPodAutoscaler, scaler]{
+	preferred := kind.Definition[autoscalingv2.HorizontalPodAutoscaler, scaler]{
 		Group: group, Version: "v2", Plural: plural, Short: []string{"hpa"}, Categories: []string{"all"},
 		Family: family, Others: []string{"v1"}, Convert: convertScaler,
 		Status: true, Generations: true, Unconditional: true,
@@ -36,7 +36,7 @@ func Resources() []*resource.Resource {
 		Columns: columns(),
 		Row:     scalerRow,
 	}
-	old := kind.Of[autoscalingv1.HorizontalPodAutoscaler, oldScaler]{
+	old := kind.Definition[autoscalingv1.HorizontalPodAutoscaler, oldScaler]{
 		Group: group, Version: "v1", Plural: plural,
 		Family: family, Others: []string{"v2"}, Convert: convertScaler,
 		Status: true, Generations: true,

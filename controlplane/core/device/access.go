@@ -19,8 +19,8 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/component"
 	"github.com/steer-dev/steer/controlplane/core/valid"
-	"github.com/steer-dev/steer/controlplane/part"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -36,11 +36,11 @@ type Access struct {
 }
 
 // Part adds the checks to claims and templates of claims.
-func (a Access) Part() part.Part {
+func (a Access) Part() component.Component {
 	checked := func(check func(ctx context.Context, f *valid.Field, obj, old resource.Object)) func(resource.Strategy) resource.Strategy {
 		return func(s resource.Strategy) resource.Strategy { return guard{s, check} }
 	}
-	return part.Part{Name: "access to devices", Extend: []part.Extension{
+	return component.Component{Name: "access to devices", Extend: []component.Extension{
 		{Resource: claims + "." + resourcev1.GroupName, Strategy: checked(a.claim), Status: checked(a.status)},
 		{Resource: templates + "." + resourcev1.GroupName, Strategy: checked(a.template)},
 	}}

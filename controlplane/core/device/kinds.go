@@ -30,14 +30,14 @@ const claims, templates = "resourceclaims", "resourceclaimtemplates"
 func Resources() []*resource.Resource {
 	const group = resourcev1.GroupName
 	return []*resource.Resource{
-		kind.Of[resourcev1.DeviceClass, class]{
+		kind.Definition[resourcev1.DeviceClass, class]{
 			Group: group, Version: "v1", Plural: "deviceclasses", Cluster: true, Generations: true, Unconditional: true,
 			Deletion: resource.DeletionRules{ReturnsObject: true},
 			NameRule: className, Metadata: kind.Metadata{RepeatCreationErrors: true},
 			Validate: validateClass,
 			Columns:  kind.Columns("Name", "Age"), Row: func(c class) []any { return []any{c.Name, kind.Age(c)} },
 		}.Resource(),
-		kind.Of[resourcev1.ResourceClaim, claim]{
+		kind.Definition[resourcev1.ResourceClaim, claim]{
 			Group: group, Version: "v1", Plural: claims, Status: true, Unconditional: true,
 			Metadata: kind.Metadata{RepeatCreationErrors: true, KeepMetadataInStatus: true}, Deletion: resource.DeletionRules{ReturnsObject: true},
 			Defaults:      defaultClaim,
@@ -56,7 +56,7 @@ func Resources() []*resource.Resource {
 			Columns: kind.Columns("Name", "State", "Age"),
 			Row:     func(c claim) []any { return []any{c.Name, claimState(c), kind.Age(c)} },
 		}.Resource(),
-		kind.Of[resourcev1.ResourceClaimTemplate, template]{
+		kind.Definition[resourcev1.ResourceClaimTemplate, template]{
 			Group: group, Version: "v1", Plural: templates, Unconditional: true,
 			Deletion: resource.DeletionRules{ReturnsObject: true},
 			Defaults: func(t template) { defaultDevices(&t.Spec.Spec.Devices) },
@@ -73,7 +73,7 @@ func Resources() []*resource.Resource {
 			},
 			Columns: kind.Columns("Name", "Age"), Row: func(t template) []any { return []any{t.Name, kind.Age(t)} },
 		}.Resource(),
-		kind.Of[resourcev1.ResourceSlice, slice]{
+		kind.Definition[resourcev1.ResourceSlice, slice]{
 			Group: group, Version: "v1", Plural: "resourceslices", Cluster: true, Unconditional: true,
 			Deletion: resource.DeletionRules{ReturnsObject: true},
 			Defaults: defaultSlice, Prepare: prepareSlice, Validate: validateSlice, Warnings: warnOfSlice,

@@ -52,13 +52,13 @@ func (c *Controller) Reset(view storage.View) {
 	}
 }
 
-// Concerns implements [step.Controller].
-func (*Controller) Concerns(e storage.Event) bool {
+// Filter implements [step.Controller].
+func (*Controller) Filter(e storage.Event) bool {
 	return e.Record.Key.Bucket == schemas || e.Record.Key.Bucket == levels
 }
 
-// Observe implements [step.Controller].
-func (c *Controller) Observe(e storage.Event) {
+// Handle implements [step.Controller].
+func (c *Controller) Handle(e storage.Event) {
 	switch rec := e.Record; {
 	case rec.Key.Bucket == levels:
 		c.all = c.all || e.Deleted || rec.Created == rec.Modified
@@ -69,8 +69,8 @@ func (c *Controller) Observe(e storage.Event) {
 	}
 }
 
-// Step implements [step.Controller].
-func (c *Controller) Step(view storage.View, now time.Time) []step.Request {
+// Sync implements [step.Controller].
+func (c *Controller) Sync(view storage.View, now time.Time) []step.Request {
 	if c.all {
 		for rec := range view.Ascend(schemas, "", "") {
 			c.due.Add(rec.Key)
@@ -123,8 +123,8 @@ func say(key storage.Key, condition flowcontrolv1.FlowSchemaCondition) step.Requ
 	}
 }
 
-// Report implements [step.Controller].
-func (c *Controller) Report(r step.Request, err error) {
+// Done implements [step.Controller].
+func (c *Controller) Done(r step.Request, err error) {
 	if err != nil {
 		c.due.Add(r.Subject.Key)
 	}

@@ -29,7 +29,7 @@ func TestControllerReportsDanglingSchemas(t *testing.T) {
 	c := NewController()
 	said := func(what string, want ...string) {
 		t.Helper()
-		requests := c.Step(store.Latest(), time.Now())
+		requests := c.Sync(store.Latest(), time.Now())
 		if len(requests) != len(want) {
 			t.Fatalf("%s: %d requests, want %d", what, len(requests), len(want))
 		}

@@ -6,16 +6,16 @@ package flow_test
 import (
 	"testing"
 
+	"github.com/steer-dev/steer/controlplane/component"
+	"github.com/steer-dev/steer/controlplane/component/componenttest"
 	"github.com/steer-dev/steer/controlplane/core/flow"
-	"github.com/steer-dev/steer/controlplane/part"
-	"github.com/steer-dev/steer/controlplane/part/parttest"
 )
 
 func TestFlowAnswersAreThoseOfKubeAPIServer(t *testing.T) {
 	t.Parallel()
-	parttest.Conversations{
-		Parts: func(d *part.Deps) part.List {
-			return part.List{{Name: "kinds", Resources: flow.Resources()}, flow.BootPart(*d), part.ServerController(flow.NewController())}
+	componenttest.Conversations{
+		Parts: func(d *component.Deps) component.List {
+			return component.List{{Name: "kinds", Resources: flow.Resources()}, flow.BootPart(*d), component.ServerController(flow.NewController())}
 		},
 		Names: []string{"kinds-flow", "kinds-flow-status"},
 	}.Run(t)

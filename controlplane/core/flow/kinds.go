@@ -29,7 +29,7 @@ const (
 // Resources returns the kinds of this package.
 func Resources() []*resource.Resource {
 	return []*resource.Resource{
-		kind.Of[flowcontrolv1.FlowSchema, schema]{
+		kind.Definition[flowcontrolv1.FlowSchema, schema]{
 			Group: flowcontrolv1.GroupName, Version: "v1", Plural: "flowschemas", Cluster: true, Status: true, Generations: true, Unconditional: true,
 			Metadata:       kind.Metadata{KeepMetadataInStatus: true},
 			Validate:       func(s, _ schema) field.ErrorList { return validateSchema(s) },
@@ -50,7 +50,7 @@ func Resources() []*resource.Resource {
 				return []any{s.Name, s.Spec.PriorityLevelConfiguration.Name, int64(s.Spec.MatchingPrecedence), method, kind.Age(s), dangling}
 			},
 		}.Resource(),
-		kind.Of[flowcontrolv1.PriorityLevelConfiguration, level]{
+		kind.Definition[flowcontrolv1.PriorityLevelConfiguration, level]{
 			Group: flowcontrolv1.GroupName, Version: "v1", Plural: "prioritylevelconfigurations", Cluster: true, Status: true, Generations: true, Unconditional: true,
 			Metadata:       kind.Metadata{KeepMetadataInStatus: true},
 			Validate:       func(l, _ level) field.ErrorList { return validateLevel(l) },

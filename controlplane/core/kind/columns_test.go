@@ -40,7 +40,7 @@ func TestColumnsAreDescribedByTheFieldsThatTheyShow(t *testing.T) {
 		}
 	}
 	// A kind takes the description unless it has one of its own.
-	r := Of[corev1.ConfigMap, *corev1.ConfigMap]{
+	r := Definition[corev1.ConfigMap, *corev1.ConfigMap]{
 		Version: "v1", Plural: "configmaps", Columns: append(Columns("Name", "Data:integer"), metav1.TableColumnDefinition{Name: "Data", Description: "own"}),
 		Row: func(c *corev1.ConfigMap) []any { return []any{c.Name, int64(len(c.Data))} },
 	}.Resource()

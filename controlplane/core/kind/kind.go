@@ -25,9 +25,9 @@ import (
 	"github.com/steer-dev/steer/controlplane/core/valid"
 )
 
-// Of describes one built-in kind with objects of type *T. The fields without
+// Definition describes one built-in kind with objects of type *T. The fields without
 // comment are those of resource.Names.
-type Of[T any, P Object[T]] struct {
+type Definition[T any, P Object[T]] struct {
 	Group, Version, Plural string
 	// Singular is the kind in lower case unless set.
 	Singular          string
@@ -159,7 +159,7 @@ type Object[T any] interface {
 	resource.Object
 }
 
-// PathSegment is the [Of.NameRule] of kinds whose names may be anything that fits into
+// PathSegment is the [Definition.NameRule] of kinds whose names may be anything that fits into
 // a path.
 func PathSegment(name string, _ bool) []string { return content.IsPathSegmentName(name) }
 
@@ -178,11 +178,11 @@ func Leaf[P any](path string, value func(P) string) Selectable[P] {
 
 // Strategy returns the rules of the kind, for kinds that are answered and not
 // stored.
-func (k Of[T, P]) Strategy() resource.Strategy { return k.rules() }
+func (k Definition[T, P]) Strategy() resource.Strategy { return k.rules() }
 
-// Ownership returns the tracker of field owners, for kinds that are answered and
+// FieldManager returns the tracker of field owners, for kinds that are answered and
 // not stored.
-func (k Of[T, P]) Ownership(subresource string) resource.Ownership {
+func (k Definition[T, P]) FieldManager(subresource string) resource.FieldManager {
 	if k.Family == nil {
 		k.Family = NewFamily()
 	}
@@ -192,7 +192,7 @@ func (k Of[T, P]) Ownership(subresource string) resource.Ownership {
 }
 
 // Resource returns the kind as the API server wants it.
-func (k Of[T, P]) Resource() *resource.Resource {
+func (k Definition[T, P]) Resource() *resource.Resource {
 	name := reflect.TypeFor[T]().Name()
 	gvk := schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: name}
 	if k.Singular == "" {
@@ -216,7 +216,7 @@ func (k Of[T, P]) Resource() *resource.Resource {
 		Strategy:             rules,
 		MetadataErrors:       k.Metadata.errors(),
 		Canonicalize:         rules.settle,
-		Ownership:            k.ownership(gvk, "", "status"),
+		FieldManager:         k.ownership(gvk, "", "status"),
 		Printer:              table.Default(),
 		Subresources:         k.Subresources,
 		StrategicMerge:       true,
@@ -239,7 +239,7 @@ func (k Of[T, P]) Resource() *resource.Resource {
 	}
 	if k.Status {
 		version.Subresources = append([]resource.Subresource{{
-			Name: "status", Strategy: statusStrategy[T, P]{rules}, MetadataErrors: k.Metadata.statusErrors(), Ownership: k.ownership(gvk, "status", "spec"),
+			Name: "status", Strategy: statusStrategy[T, P]{rules}, MetadataErrors: k.Metadata.statusErrors(), FieldManager: k.ownership(gvk, "status", "spec"),
 		}}, version.Subresources...)
 	}
 	return &resource.Resource{
@@ -256,7 +256,7 @@ func (k Of[T, P]) Resource() *resource.Resource {
 }
 
 // Joined returns a resource with the versions of another after its own. convert is
-// [Of.Convert] of both.
+// [Definition.Convert] of both.
 func Joined(r, other *resource.Resource, convert func(resource.Object, string) (resource.Object, error)) *resource.Resource {
 	r.Versions = append(r.Versions, other.Versions...)
 	r.Convert = func(_ context.Context, objects []resource.Object, version string) ([]resource.Object, error) {
@@ -275,7 +275,7 @@ func Joined(r, other *resource.Resource, convert func(resource.Object, string) (
 
 // ownership returns the tracker of an endpoint through which the field reset, and
 // those without an owner, cannot be changed.
-func (k Of[T, P]) ownership(gvk schema.GroupVersionKind, subresource, reset string) *apply.Manager {
+func (k Definition[T, P]) ownership(gvk schema.GroupVersionKind, subresource, reset string) *apply.FieldManager {
 	e := apply.Endpoint{
 		Kind: gvk, Types: k.Family.types, Subresource: subresource,
 		New: func() apply.Object { return P(new(T)) },

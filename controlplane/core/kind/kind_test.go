@@ -22,8 +22,8 @@ import (
 )
 
 // deployments describes a kind with a status.
-func deployments() Of[appsv1.Deployment, *appsv1.Deployment] {
-	return Of[appsv1.Deployment, *appsv1.Deployment]{
+func deployments() Definition[appsv1.Deployment, *appsv1.Deployment] {
+	return Definition[appsv1.Deployment, *appsv1.Deployment]{
 		Group: "apps", Version: "v1", Plural: "deployments", Short: []string{"deploy"}, Categories: []string{"all"}, Status: true, Generations: true,
 	}
 }
@@ -67,11 +67,11 @@ func TestResourceFollowsTheDescription(t *testing.T) {
 		t.Errorf("without a row the columns are %v, want name and age", columns)
 	}
 
-	core := Of[corev1.Node, *corev1.Node]{Version: "v1", Plural: "nodes", Cluster: true, Singular: "machine"}.Resource()
+	core := Definition[corev1.Node, *corev1.Node]{Version: "v1", Plural: "nodes", Cluster: true, Singular: "machine"}.Resource()
 	if core.Namespaced || core.Singular != "machine" || core.Storage.Bucket != "nodes" || len(core.Versions[0].Subresources) != 0 {
 		t.Errorf("the resource is %+v", core)
 	}
-	kept := Of[corev1.Node, *corev1.Node]{Version: "v1", Plural: "nodes", Bucket: "elsewhere"}.Resource()
+	kept := Definition[corev1.Node, *corev1.Node]{Version: "v1", Plural: "nodes", Bucket: "elsewhere"}.Resource()
 	if kept.Storage.Bucket != "elsewhere" {
 		t.Errorf("objects are in the bucket %s", kept.Storage.Bucket)
 	}
@@ -83,23 +83,23 @@ func TestPrepareKeepsStatusAndCountsGenerations(t *testing.T) {
 	labelled := func(d *appsv1.Deployment) { d.Labels = map[string]string{"a": "b"} }
 	for _, c := range []struct {
 		name       string
-		change     func(*Of[appsv1.Deployment, *appsv1.Deployment])
+		change     func(*Definition[appsv1.Deployment, *appsv1.Deployment])
 		obj, old   *appsv1.Deployment
 		status     int32
 		generation int64
 	}{
 		{"creation", nil, deployment(1, status), nil, 0, 1},
-		{"creation that keeps the status", func(k *Of[appsv1.Deployment, *appsv1.Deployment]) { k.KeepsStatus = true }, deployment(1, status), nil, 9, 1},
-		{"creation with a first status", func(k *Of[appsv1.Deployment, *appsv1.Deployment]) {
+		{"creation that keeps the status", func(k *Definition[appsv1.Deployment, *appsv1.Deployment]) { k.KeepsStatus = true }, deployment(1, status), nil, 9, 1},
+		{"creation with a first status", func(k *Definition[appsv1.Deployment, *appsv1.Deployment]) {
 			k.InitialStatus = func(d *appsv1.Deployment) { d.Status.Replicas = 4 }
 		}, deployment(1, status), nil, 4, 1},
-		{"without a status", func(k *Of[appsv1.Deployment, *appsv1.Deployment]) { k.Status = false }, deployment(1, status), nil, 9, 1},
-		{"without generations", func(k *Of[appsv1.Deployment, *appsv1.Deployment]) { k.Generations = false }, deployment(1, nil), nil, 0, 3},
+		{"without a status", func(k *Definition[appsv1.Deployment, *appsv1.Deployment]) { k.Status = false }, deployment(1, status), nil, 9, 1},
+		{"without generations", func(k *Definition[appsv1.Deployment, *appsv1.Deployment]) { k.Generations = false }, deployment(1, nil), nil, 0, 3},
 		{"unchanged", nil, deployment(1, func(d *appsv1.Deployment) { d.Generation = 0 }), deployment(1, status), 9, 3},
 		{"changed spec", nil, deployment(2, nil), deployment(1, status), 9, 4},
 		{"changed labels", nil, deployment(1, labelled), deployment(1, nil), 0, 3},
-		{"changed labels that count", func(k *Of[appsv1.Deployment, *appsv1.Deployment]) { k.LabelsCount = true }, deployment(1, labelled), deployment(1, nil), 0, 4},
-		{"changed while it is prepared", func(k *Of[appsv1.Deployment, *appsv1.Deployment]) {
+		{"changed labels that count", func(k *Definition[appsv1.Deployment, *appsv1.Deployment]) { k.LabelsCount = true }, deployment(1, labelled), deployment(1, nil), 0, 4},
+		{"changed while it is prepared", func(k *Definition[appsv1.Deployment, *appsv1.Deployment]) {
 			k.Prepare = func(_ context.Context, obj, _ *appsv1.Deployment) { obj.Spec.Paused = true }
 		}, deployment(1, nil), deployment(1, nil), 0, 4},
 	} {
@@ -150,7 +150,7 @@ func TestStatusWritesChangeStatusAndMetadata(t *testing.T) {
 func TestNormalizeRoundsQuantitiesOfCoreKindsAndSetsDefaults(t *testing.T) {
 	t.Parallel()
 	for group, want := range map[string]string{"": "1001m", "apps": "1001m", "batch": "1001m", "example.com": "1000100u"} {
-		k := Of[corev1.Pod, *corev1.Pod]{Group: group, Version: "v1", Plural: "pods", Defaults: func(p *corev1.Pod) { OrDefault(&p.Spec.SchedulerName, "default") }}
+		k := Definition[corev1.Pod, *corev1.Pod]{Group: group, Version: "v1", Plural: "pods", Defaults: func(p *corev1.Pod) { OrDefault(&p.Spec.SchedulerName, "default") }}
 		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{
 			Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1.0001")}},
 		}}}}
@@ -266,12 +266,12 @@ func TestJoinedConvertsCopies(t *testing.T) {
 func TestOwnershipLeavesOutWhatAWriteDoesNotSet(t *testing.T) {
 	t.Parallel()
 	// owned returns the fields below the root that a first update owns.
-	owned := func(k Of[appsv1.Deployment, *appsv1.Deployment], subresource string) []string {
+	owned := func(k Definition[appsv1.Deployment, *appsv1.Deployment], subresource string) []string {
 		t.Helper()
 		v := k.Resource().Versions[0]
-		tracker := v.Ownership
+		tracker := v.FieldManager
 		if subresource != "" {
-			tracker = v.Subresources[0].Ownership
+			tracker = v.Subresources[0].FieldManager
 		}
 		obj := deployment(1, func(d *appsv1.Deployment) {
 			d.APIVersion, d.Kind, d.Status.Replicas, d.Labels = "apps/v1", "Deployment", 1, map[string]string{"a": "b"}
@@ -296,7 +296,7 @@ func TestOwnershipLeavesOutWhatAWriteDoesNotSet(t *testing.T) {
 	plain.Status = false
 	for _, c := range []struct {
 		name, subresource string
-		kind              Of[appsv1.Deployment, *appsv1.Deployment]
+		kind              Definition[appsv1.Deployment, *appsv1.Deployment]
 		want              []string
 	}{
 		{"the object", "", deployments(), []string{"f:metadata", "f:spec"}},

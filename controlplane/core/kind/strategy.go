@@ -18,12 +18,12 @@ import (
 // strategy holds the rules of a kind: what all kinds share, and the functions of
 // the kind in between.
 type strategy[T any, P Object[T]] struct {
-	kind Of[T, P]
+	kind Definition[T, P]
 	// forms of the type, worked out when an object is first written.
 	forms func() forms
 }
 
-func (k Of[T, P]) rules() *strategy[T, P] {
+func (k Definition[T, P]) rules() *strategy[T, P] {
 	return &strategy[T, P]{kind: k, forms: sync.OnceValue(func() forms { return formsOf(reflect.TypeFor[T]()) })}
 }
 

@@ -17,7 +17,7 @@ import (
 // Resources returns the kinds of this package.
 func Resources() []*resource.Resource {
 	return []*resource.Resource{
-		kind.Of[networkingv1.Ingress, *networkingv1.Ingress]{
+		kind.Definition[networkingv1.Ingress, *networkingv1.Ingress]{
 			Group: "networking.k8s.io", Version: "v1", Plural: "ingresses", Short: []string{"ing"},
 			Metadata: kind.Metadata{RepeatCreationErrors: true},
 			Status:   true, Generations: true, Unconditional: true,
@@ -26,7 +26,7 @@ func Resources() []*resource.Resource {
 			Columns:  kind.Columns("Name", "Class", "Hosts", "Address", "Ports", "Age"),
 			Row:      ingressRow,
 		}.Resource(),
-		kind.Of[networkingv1.IngressClass, *networkingv1.IngressClass]{
+		kind.Definition[networkingv1.IngressClass, *networkingv1.IngressClass]{
 			Group: "networking.k8s.io", Version: "v1", Plural: "ingressclasses", Cluster: true, Generations: true, Unconditional: true,
 			Metadata: kind.Metadata{RepeatCreationErrors: true},
 			Defaults: func(c *networkingv1.IngressClass) {
@@ -51,7 +51,7 @@ func Resources() []*resource.Resource {
 				return []any{name, c.Spec.Controller, parameters, kind.Age(c)}
 			},
 		}.Resource(),
-		kind.Of[networkingv1.NetworkPolicy, *networkingv1.NetworkPolicy]{
+		kind.Definition[networkingv1.NetworkPolicy, *networkingv1.NetworkPolicy]{
 			Group: "networking.k8s.io", Version: "v1", Plural: "networkpolicies", Short: []string{"netpol"},
 			Generations: true, Unconditional: true,
 			Defaults: defaultNetworkPolicy,

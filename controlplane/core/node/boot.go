@@ -6,16 +6,16 @@ package node
 import (
 	"time"
 
+	"github.com/steer-dev/steer/controlplane/component"
 	"github.com/steer-dev/steer/controlplane/internal/step"
-	"github.com/steer-dev/steer/controlplane/part"
 	"github.com/steer-dev/steer/storage"
 )
 
 // SystemPriorityClasses makes the PriorityClasses that every cluster has.
-func SystemPriorityClasses(d part.Deps) part.Part {
-	return part.Part{
+func SystemPriorityClasses(d component.Deps) component.Component {
+	return component.Component{
 		Name:   "system priority classes",
-		Health: part.Hooks(d.Progress.Booted, "scheduling/bootstrap-system-priority-classes"),
+		Health: component.Hooks(d.Progress.Booted, "scheduling/bootstrap-system-priority-classes"),
 		Boot: func(view storage.View, now time.Time) (writes []storage.Write, _ []step.Request, _ error) {
 			for _, c := range []struct{ name, value, about string }{
 				{"system-node-critical", "2000001000", "Used for system critical pods that must not be moved from their current node."},

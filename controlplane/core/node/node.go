@@ -22,7 +22,7 @@ import (
 // Resources returns the kinds of this package.
 func Resources() []*resource.Resource {
 	return []*resource.Resource{
-		kind.Of[corev1.Node, *corev1.Node]{
+		kind.Definition[corev1.Node, *corev1.Node]{
 			Version: "v1", Plural: "nodes", Short: []string{"no"}, Cluster: true,
 			Metadata: kind.Metadata{RepeatCreationErrors: true},
 			Status:   true, KeepsStatus: true, Unconditional: true,
@@ -39,7 +39,7 @@ func Resources() []*resource.Resource {
 				return strconv.FormatBool(n.Spec.Unschedulable)
 			}}},
 		}.Resource(),
-		kind.Of[nodev1.RuntimeClass, *nodev1.RuntimeClass]{
+		kind.Definition[nodev1.RuntimeClass, *nodev1.RuntimeClass]{
 			Group: "node.k8s.io", Version: "v1", Plural: "runtimeclasses", Cluster: true, Creates: true,
 			Metadata: kind.Metadata{RepeatCreationErrors: true, AnyFinalizer: true},
 			Validate: validateRuntimeClass,
@@ -47,7 +47,7 @@ func Resources() []*resource.Resource {
 			Columns:  kind.Columns("Name", "Handler", "Age"),
 			Row:      func(c *nodev1.RuntimeClass) []any { return []any{c.Name, c.Handler, kind.Age(c)} },
 		}.Resource(),
-		kind.Of[schedulingv1.PriorityClass, *schedulingv1.PriorityClass]{
+		kind.Definition[schedulingv1.PriorityClass, *schedulingv1.PriorityClass]{
 			Group: "scheduling.k8s.io", Version: "v1", Plural: "priorityclasses", Short: []string{"pc"}, Cluster: true,
 			Unconditional: true,
 			Prepare: func(_ context.Context, c, old *schedulingv1.PriorityClass) {

@@ -20,7 +20,7 @@ import (
 // bindings returns the resource by which Pods are bound without the path of the
 // Pod. It does what the subresource binding of the Pod does that has the name.
 func (s Subresources) bindings() *resource.Resource {
-	k := kind.Of[corev1.Binding, *corev1.Binding]{Version: "v1", Plural: "bindings"}
+	k := kind.Definition[corev1.Binding, *corev1.Binding]{Version: "v1", Plural: "bindings"}
 	return &resource.Resource{
 		Names: resource.Names{Plural: "bindings", Singular: "binding", Kind: "Binding", ListKind: "BindingList", Namespaced: true},
 		Versions: []resource.Version{{

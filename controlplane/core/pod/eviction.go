@@ -22,8 +22,8 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/component"
 	"github.com/steer-dev/steer/controlplane/kubelet"
-	"github.com/steer-dev/steer/controlplane/part"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -41,15 +41,15 @@ type Subresources struct {
 
 // Part returns the subresources, and the resource by which Pods are bound without the path
 // of the Pod.
-func (s Subresources) Part() part.Part {
+func (s Subresources) Part() component.Component {
 	evict := resource.Subresource{
 		Name: "eviction", Backend: eviction{s}, Kind: policyv1.SchemeGroupVersion.WithKind("Eviction"), EquivalentVersions: []string{"v1beta1"},
 		New: func() resource.Object { return &policyv1.Eviction{} },
 	}
-	return part.Part{
+	return component.Component{
 		Name:      "connections, evictions and bindings of pods",
 		Resources: []*resource.Resource{s.bindings()},
-		Extend: []part.Extension{
+		Extend: []component.Extension{
 			{Resource: "pods", Subresources: append(s.connections("pods", "PodAttachOptions", "PodExecOptions", "PodPortForwardOptions", "PodProxyOptions"), evict)},
 			{Resource: "services", Subresources: s.connections("services", "ServiceProxyOptions")},
 			{Resource: "nodes", Subresources: s.connections("nodes", "NodeProxyOptions")},

@@ -32,9 +32,9 @@ type partial struct {
 
 // partialSubresources are those of Pods.
 func partialSubresources() []resource.Subresource {
-	pods := kind.Of[corev1.Pod, *corev1.Pod]{Version: "v1", Family: podspec.Family(), Status: true}
+	pods := kind.Definition[corev1.Pod, *corev1.Pod]{Version: "v1", Family: podspec.Family(), Status: true}
 	return []resource.Subresource{
-		{Name: "ephemeralcontainers", Ownership: pods.Ownership("ephemeralcontainers"), Strategy: partial{
+		{Name: "ephemeralcontainers", FieldManager: pods.FieldManager("ephemeralcontainers"), Strategy: partial{
 			take: func(to, from *corev1.PodSpec) bool {
 				to.EphemeralContainers = from.EphemeralContainers
 				return true
@@ -47,7 +47,7 @@ func partialSubresources() []resource.Subresource {
 				return ""
 			},
 		}},
-		{Name: "resize", Ownership: pods.Ownership("resize"), Strategy: partial{take: takeResources, check: checkResize, refuse: refuseResize}},
+		{Name: "resize", FieldManager: pods.FieldManager("resize"), Strategy: partial{take: takeResources, check: checkResize, refuse: refuseResize}},
 	}
 }
 

@@ -29,7 +29,7 @@ import (
 func Resources() []*resource.Resource {
 	type pod = *corev1.Pod
 	return []*resource.Resource{
-		kind.Of[corev1.Pod, pod]{
+		kind.Definition[corev1.Pod, pod]{
 			Version: "v1", Plural: "pods", Short: []string{"po"}, Categories: []string{"all"}, Family: podspec.Family(),
 			Metadata: kind.Metadata{RepeatCreationErrors: true, KeepInStatus: []string{"deletionTimestamp", "ownerReferences"}},
 			Status:   true, Generations: true, Unconditional: true,
@@ -67,7 +67,7 @@ func Resources() []*resource.Resource {
 			},
 			Deletion: resource.DeletionRules{Grace: podGrace, ReturnsObject: true},
 		}.Resource(),
-		kind.Of[corev1.PodTemplate, *corev1.PodTemplate]{
+		kind.Definition[corev1.PodTemplate, *corev1.PodTemplate]{
 			Version: "v1", Plural: "podtemplates", Family: podspec.Family(), Generations: true, Unconditional: true,
 			Deletion: resource.DeletionRules{ReturnsObject: true},
 			Defaults: func(t *corev1.PodTemplate) { podspec.DefaultTemplate(&t.Template) },

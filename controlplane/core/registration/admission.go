@@ -45,7 +45,7 @@ func Resources() []*resource.Resource { //nolint:funlen // a table of kinds
 		mutatingBinding = *v1.MutatingAdmissionPolicyBinding
 	)
 	return []*resource.Resource{
-		kind.Of[v1.MutatingWebhookConfiguration, mutating]{
+		kind.Definition[v1.MutatingWebhookConfiguration, mutating]{
 			Group: group, Version: "v1", Plural: "mutatingwebhookconfigurations", Cluster: true, Categories: extensions, Generations: true,
 			Metadata: kind.Metadata{AnyFinalizer: true},
 			Defaults: func(c mutating) {
@@ -60,7 +60,7 @@ func Resources() []*resource.Resource { //nolint:funlen // a table of kinds
 			Columns:  kind.Columns("Name", "Webhooks:integer", "Age"),
 			Row:      func(c mutating) []any { return []any{c.Name, kind.Count(c.Webhooks), kind.Age(c)} },
 		}.Resource(),
-		kind.Of[v1.ValidatingWebhookConfiguration, validating]{
+		kind.Definition[v1.ValidatingWebhookConfiguration, validating]{
 			Group: group, Version: "v1", Plural: "validatingwebhookconfigurations", Cluster: true, Categories: extensions, Generations: true,
 			Metadata: kind.Metadata{AnyFinalizer: true},
 			Defaults: func(c validating) {
@@ -74,7 +74,7 @@ func Resources() []*resource.Resource { //nolint:funlen // a table of kinds
 			Columns:  kind.Columns("Name", "Webhooks:integer", "Age"),
 			Row:      func(c validating) []any { return []any{c.Name, kind.Count(c.Webhooks), kind.Age(c)} },
 		}.Resource(),
-		kind.Of[v1.ValidatingAdmissionPolicy, policy]{
+		kind.Definition[v1.ValidatingAdmissionPolicy, policy]{
 			Group: group, Version: "v1", Plural: "validatingadmissionpolicies", Cluster: true, Categories: extensions, Generations: true, Status: true,
 			Metadata: kind.Metadata{AnyFinalizer: true, KeepMetadataInStatus: true},
 			Defaults: func(p policy) {
@@ -95,7 +95,7 @@ func Resources() []*resource.Resource { //nolint:funlen // a table of kinds
 				return []any{p.Name, kind.Count(p.Spec.Validations), param, kind.Age(p)}
 			},
 		}.Resource(),
-		kind.Of[v1.MutatingAdmissionPolicy, mutatingPolicy]{
+		kind.Definition[v1.MutatingAdmissionPolicy, mutatingPolicy]{
 			Group: group, Version: "v1", Plural: "mutatingadmissionpolicies", Cluster: true, Categories: extensions, Generations: true,
 			Metadata: kind.Metadata{AnyFinalizer: true},
 			Defaults: func(p mutatingPolicy) {
@@ -115,7 +115,7 @@ func Resources() []*resource.Resource { //nolint:funlen // a table of kinds
 				return []any{p.Name, kind.Count(p.Spec.Mutations), param, kind.Age(p)}
 			},
 		}.Resource(),
-		kind.Of[v1.MutatingAdmissionPolicyBinding, mutatingBinding]{
+		kind.Definition[v1.MutatingAdmissionPolicyBinding, mutatingBinding]{
 			Group: group, Version: "v1", Plural: "mutatingadmissionpolicybindings", Cluster: true, Categories: extensions, Generations: true,
 			Metadata: kind.Metadata{AnyFinalizer: true},
 			Defaults: func(b mutatingBinding) {
@@ -130,7 +130,7 @@ func Resources() []*resource.Resource { //nolint:funlen // a table of kinds
 				return []any{b.Name, b.Spec.PolicyName, paramText(b.Spec.ParamRef), kind.Age(b)}
 			},
 		}.Resource(),
-		kind.Of[v1.ValidatingAdmissionPolicyBinding, binding]{
+		kind.Definition[v1.ValidatingAdmissionPolicyBinding, binding]{
 			Group: group, Version: "v1", Plural: "validatingadmissionpolicybindings", Cluster: true, Categories: extensions, Generations: true,
 			Metadata: kind.Metadata{AnyFinalizer: true},
 			Defaults: func(b binding) {

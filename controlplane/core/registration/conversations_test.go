@@ -7,22 +7,22 @@ import (
 	"testing"
 
 	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/controlplane/component"
+	"github.com/steer-dev/steer/controlplane/component/componenttest"
 	"github.com/steer-dev/steer/controlplane/core"
 	"github.com/steer-dev/steer/controlplane/core/registration"
-	"github.com/steer-dev/steer/controlplane/part"
-	"github.com/steer-dev/steer/controlplane/part/parttest"
 	"github.com/steer-dev/steer/controlplane/rbac"
 )
 
 func TestRegistrationAnswersAreThoseOfKubeAPIServer(t *testing.T) {
 	t.Parallel()
-	parttest.Conversations{
-		Parts: func(d *part.Deps) part.List {
+	componenttest.Conversations{
+		Parts: func(d *component.Deps) component.List {
 			d.Authorizer = auth.Authorizers{auth.AllowMasters{}, rbac.New(d.Store)}
-			return part.List{
+			return component.List{
 				{Name: "kinds", Resources: core.Resources()},
 				registration.Parameters{Authorizer: d.Authorizer, Store: d.Store, Catalog: d.Catalog}.Part(),
-				part.Controller(registration.NewPolicyController(d.Server.Resources)),
+				component.Controller(registration.NewPolicyController(d.Server.Resources)),
 			}
 		},
 		Of: []string{

@@ -14,8 +14,8 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/component"
 	"github.com/steer-dev/steer/controlplane/internal/step"
-	"github.com/steer-dev/steer/controlplane/part"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -32,12 +32,12 @@ type Parameters struct {
 }
 
 // Part adds the check to policies and their bindings.
-func (p Parameters) Part() part.Part {
-	out := part.Part{Name: "parameters of admission policies"}
+func (p Parameters) Part() component.Component {
+	out := component.Component{Name: "parameters of admission policies"}
 	for _, plural := range []string{
 		"validatingadmissionpolicies", "validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
 	} {
-		out.Extend = append(out.Extend, part.Extension{
+		out.Extend = append(out.Extend, component.Extension{
 			Resource: plural + "." + v1.GroupName,
 			Strategy: func(s resource.Strategy) resource.Strategy { return guard{Strategy: s, parameters: p} },
 		})

@@ -50,11 +50,11 @@ func (c *PolicyController) Reset(view storage.View) {
 	}
 }
 
-// Concerns implements [step.Controller].
-func (*PolicyController) Concerns(e storage.Event) bool { return e.Record.Key.Bucket == policies }
+// Filter implements [step.Controller].
+func (*PolicyController) Filter(e storage.Event) bool { return e.Record.Key.Bucket == policies }
 
-// Observe implements [step.Controller].
-func (c *PolicyController) Observe(e storage.Event) {
+// Handle implements [step.Controller].
+func (c *PolicyController) Handle(e storage.Event) {
 	if e.Deleted {
 		delete(c.due, e.Record.Key)
 	} else {
@@ -62,8 +62,8 @@ func (c *PolicyController) Observe(e storage.Event) {
 	}
 }
 
-// Step implements [step.Controller].
-func (c *PolicyController) Step(view storage.View, now time.Time) []step.Request {
+// Sync implements [step.Controller].
+func (c *PolicyController) Sync(view storage.View, now time.Time) []step.Request {
 	var out []step.Request
 	for _, key := range c.due.Sorted() {
 		var p v1.ValidatingAdmissionPolicy
@@ -89,8 +89,8 @@ func sayOfPolicy(key storage.Key, p *v1.ValidatingAdmissionPolicy, warnings []v1
 	}
 }
 
-// Report implements [step.Controller].
-func (c *PolicyController) Report(r step.Request, err error) {
+// Done implements [step.Controller].
+func (c *PolicyController) Done(r step.Request, err error) {
 	if err != nil {
 		c.due.Add(r.Subject.Key)
 	}

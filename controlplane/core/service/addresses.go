@@ -26,14 +26,14 @@ func addressKinds() []*resource.Resource {
 	)
 	const group = networkingv1.GroupName
 	return []*resource.Resource{
-		kind.Of[networkingv1.ServiceCIDR, ranges]{
+		kind.Definition[networkingv1.ServiceCIDR, ranges]{
 			Group: group, Version: "v1", Plural: "servicecidrs", Cluster: true, Status: true, Unconditional: true,
 			Metadata: kind.Metadata{KeepMetadataInStatus: true},
 			Validate: validateRanges,
 			Columns:  kind.Columns("Name", "CIDRs", "Age"),
 			Row:      func(r ranges) []any { return []any{r.Name, strings.Join(r.Spec.CIDRs, ","), kind.Age(r)} },
 		}.Resource(),
-		kind.Of[networkingv1.IPAddress, address]{
+		kind.Definition[networkingv1.IPAddress, address]{
 			Group: group, Version: "v1", Plural: "ipaddresses", Singular: "ipaddress", Short: []string{"ip"}, Cluster: true, Unconditional: true,
 			Metadata: kind.Metadata{RepeatCreationErrors: true},
 			NameRule: nameIsIP,

@@ -16,8 +16,8 @@ import (
 
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/component"
 	"github.com/steer-dev/steer/controlplane/core/service/ranges"
-	"github.com/steer-dev/steer/controlplane/part"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -92,11 +92,11 @@ func (a *ServiceAllocator) Ranges() []netip.Prefix { return slices.Clone(a.ips) 
 
 // Part returns the allocator as an admission of Services that learns of every change of
 // Services, IPAddresses and ServiceCIDRs.
-func (a *ServiceAllocator) Part() part.Part {
-	return part.Part{
+func (a *ServiceAllocator) Part() component.Component {
+	return component.Component{
 		Name: "addresses of services", Admission: a, For: []string{"services"},
 		Lead: func(context.Context) error { a.forget(); return nil },
-		Extend: []part.Extension{
+		Extend: []component.Extension{
 			{Resource: "services", Committed: a.committed},
 			{Resource: "ipaddresses." + networkingv1.GroupName, Committed: a.addressesCommitted},
 			{Resource: "servicecidrs." + networkingv1.GroupName, Committed: a.rangesCommitted},
@@ -107,8 +107,8 @@ func (a *ServiceAllocator) Part() part.Part {
 // Allocated is the health check by the name that kube-apiserver has for the first repair of
 // addresses and node ports. Here nothing has to be repaired, as each write allocates what it
 // needs and follows what is stored: it is done once the range of addresses is stored.
-func Allocated(is part.Progress) []apiserver.Check {
-	return part.Hooks(is.Booted, "start-service-ip-repair-controllers")
+func Allocated(is component.Progress) []apiserver.Check {
+	return component.Hooks(is.Booted, "start-service-ip-repair-controllers")
 }
 
 func (a *ServiceAllocator) committed(ctx context.Context, change resource.Change) error {

@@ -6,16 +6,16 @@ package service_test
 import (
 	"testing"
 
+	"github.com/steer-dev/steer/controlplane/component"
+	"github.com/steer-dev/steer/controlplane/component/componenttest"
 	"github.com/steer-dev/steer/controlplane/core/service"
-	"github.com/steer-dev/steer/controlplane/part"
-	"github.com/steer-dev/steer/controlplane/part/parttest"
 )
 
 func TestServiceAnswersAreThoseOfKubeAPIServer(t *testing.T) {
 	t.Parallel()
-	parttest.Conversations{
-		Parts: func(d *part.Deps) part.List {
-			return part.List{
+	componenttest.Conversations{
+		Parts: func(d *component.Deps) component.List {
+			return component.List{
 				{Name: "kinds", Resources: service.Resources()},
 				service.NewServiceAllocator(d.Store, nil, d.Entropy.UID).Part(),
 			}

@@ -32,7 +32,7 @@ func Resources() []*resource.Resource {
 func serviceKinds() []*resource.Resource {
 	type service = *corev1.Service
 	return []*resource.Resource{
-		kind.Of[corev1.Service, service]{
+		kind.Definition[corev1.Service, service]{
 			Version: "v1", Plural: "services", Short: []string{"svc"}, Categories: []string{"all"},
 			Status: true, Unconditional: true, Creates: true,
 			Deletion: resource.DeletionRules{ReturnsObject: true},
@@ -55,7 +55,7 @@ func serviceKinds() []*resource.Resource {
 				kind.Leaf("spec.type", func(s service) string { return string(s.Spec.Type) }),
 			},
 		}.Resource(),
-		kind.Of[corev1.Endpoints, *corev1.Endpoints]{
+		kind.Definition[corev1.Endpoints, *corev1.Endpoints]{
 			Version: "v1", Plural: "endpoints", Short: []string{"ep"}, Unconditional: true, Creates: true,
 			Singular: "endpoints",
 			Validate: validateEndpoints,
@@ -70,7 +70,7 @@ func serviceKinds() []*resource.Resource {
 			Columns:     kind.Columns("Name", "Endpoints", "Age"),
 			Row:         func(e *corev1.Endpoints) []any { return []any{e.Name, endpointsText(e), kind.Age(e)} },
 		}.Resource(),
-		kind.Of[discoveryv1.EndpointSlice, *discoveryv1.EndpointSlice]{
+		kind.Definition[discoveryv1.EndpointSlice, *discoveryv1.EndpointSlice]{
 			Group: "discovery.k8s.io", Version: "v1", Plural: "endpointslices", Generations: true, LabelsCount: true, Unconditional: true,
 			Defaults: func(e *discoveryv1.EndpointSlice) {
 				for i := range e.Ports {

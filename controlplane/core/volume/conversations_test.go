@@ -8,18 +8,18 @@ import (
 	"testing"
 
 	"github.com/steer-dev/steer/controlplane/admission"
+	"github.com/steer-dev/steer/controlplane/component"
+	"github.com/steer-dev/steer/controlplane/component/componenttest"
 	"github.com/steer-dev/steer/controlplane/core"
-	"github.com/steer-dev/steer/controlplane/part"
-	"github.com/steer-dev/steer/controlplane/part/parttest"
 )
 
 // TestVolumeAnswersAreThoseOfKubeAPIServer has conversations about volumes, claims and
 // classes, and about Pods, most of whose kinds of volumes have rules in this package.
 func TestVolumeAnswersAreThoseOfKubeAPIServer(t *testing.T) {
 	t.Parallel()
-	parttest.Conversations{
-		Parts: func(d *part.Deps) part.List {
-			return slices.Concat(part.List{{Name: "kinds", Resources: core.Resources()}}, admission.Plugins(*d))
+	componenttest.Conversations{
+		Parts: func(d *component.Deps) component.List {
+			return slices.Concat(component.List{{Name: "kinds", Resources: core.Resources()}}, admission.Plugins(*d))
 		},
 		Of: []string{
 			"persistentvolumes", "persistentvolumeclaims", "storageclasses.storage.k8s.io", "volumeattachments.storage.k8s.io",

@@ -32,7 +32,7 @@ func Resources() []*resource.Resource { //nolint:funlen // a table of kinds
 		capacity        = *storagev1.CSIStorageCapacity
 	)
 	return []*resource.Resource{
-		kind.Of[corev1.PersistentVolumeClaim, claim]{
+		kind.Definition[corev1.PersistentVolumeClaim, claim]{
 			Version: "v1", Plural: "persistentvolumeclaims", Short: []string{"pvc"},
 			Metadata: kind.Metadata{RepeatCreationErrors: true},
 			Deletion: resource.DeletionRules{ReturnsObject: true},
@@ -46,7 +46,7 @@ func Resources() []*resource.Resource { //nolint:funlen // a table of kinds
 				"VolumeMode*"),
 			Row: claimRow,
 		}.Resource(),
-		kind.Of[corev1.PersistentVolume, volume]{
+		kind.Definition[corev1.PersistentVolume, volume]{
 			Version: "v1", Plural: "persistentvolumes", Short: []string{"pv"}, Cluster: true,
 			Metadata: kind.Metadata{RepeatCreationErrors: true},
 			Deletion: resource.DeletionRules{ReturnsObject: true},
@@ -61,7 +61,7 @@ func Resources() []*resource.Resource { //nolint:funlen // a table of kinds
 				"VolumeAttributesClass", "Reason", "Age", "VolumeMode*"),
 			Row: volumeRow,
 		}.Resource(),
-		kind.Of[storagev1.StorageClass, class]{
+		kind.Definition[storagev1.StorageClass, class]{
 			Group: "storage.k8s.io", Version: "v1", Plural: "storageclasses", Short: []string{"sc"}, Cluster: true, Unconditional: true,
 			Metadata: kind.Metadata{RepeatCreationErrors: true},
 			Deletion: resource.DeletionRules{ReturnsObject: true},
@@ -87,7 +87,7 @@ func Resources() []*resource.Resource { //nolint:funlen // a table of kinds
 				return []any{name, c.Provisioner, string(reclaim), string(binding), kind.Value(c.AllowVolumeExpansion), kind.Age(c)}
 			},
 		}.Resource(),
-		kind.Of[storagev1.VolumeAttributesClass, attributesClass]{
+		kind.Definition[storagev1.VolumeAttributesClass, attributesClass]{
 			Group: storagev1.GroupName, Version: "v1", Plural: "volumeattributesclasses", Short: []string{"vac"}, Cluster: true,
 			Metadata:      kind.Metadata{RepeatCreationErrors: true},
 			Unconditional: true, Deletion: resource.DeletionRules{ReturnsObject: true},
@@ -95,7 +95,7 @@ func Resources() []*resource.Resource { //nolint:funlen // a table of kinds
 			Columns:  kind.Columns("Name", "DriverName", "Age"),
 			Row:      func(c attributesClass) []any { return []any{c.Name, c.DriverName, kind.Age(c)} },
 		}.Resource(),
-		kind.Of[storagev1.VolumeAttachment, attachment]{
+		kind.Definition[storagev1.VolumeAttachment, attachment]{
 			Group: storagev1.GroupName, Version: "v1", Plural: "volumeattachments", Cluster: true, Status: true,
 			Metadata: kind.Metadata{KeepMetadataInStatus: true},
 			Deletion: resource.DeletionRules{ReturnsObject: true},
@@ -105,7 +105,7 @@ func Resources() []*resource.Resource { //nolint:funlen // a table of kinds
 				return []any{a.Name, a.Spec.Attacher, kind.Value(a.Spec.Source.PersistentVolumeName), a.Spec.NodeName, a.Status.Attached, kind.Age(a)}
 			},
 		}.Resource(),
-		kind.Of[storagev1.CSIDriver, driver]{
+		kind.Definition[storagev1.CSIDriver, driver]{
 			Group: storagev1.GroupName, Version: "v1", Plural: "csidrivers", Cluster: true,
 			Deletion: resource.DeletionRules{ReturnsObject: true},
 			Defaults: defaultDriver,
@@ -114,14 +114,14 @@ func Resources() []*resource.Resource { //nolint:funlen // a table of kinds
 				"RequiresRepublish:boolean", "Modes", "Age"),
 			Row: driverRow,
 		}.Resource(),
-		kind.Of[storagev1.CSINode, node]{
+		kind.Definition[storagev1.CSINode, node]{
 			Group: storagev1.GroupName, Version: "v1", Plural: "csinodes", Cluster: true,
 			Deletion: resource.DeletionRules{ReturnsObject: true},
 			Validate: validateNode,
 			Columns:  kind.Columns("Name", "Drivers:integer", "Age"),
 			Row:      func(n node) []any { return []any{n.Name, kind.Count(n.Spec.Drivers), kind.Age(n)} },
 		}.Resource(),
-		kind.Of[storagev1.CSIStorageCapacity, capacity]{
+		kind.Definition[storagev1.CSIStorageCapacity, capacity]{
 			Group: storagev1.GroupName, Version: "v1", Plural: "csistoragecapacities",
 			Metadata: kind.Metadata{RepeatCreationErrors: true},
 			Deletion: resource.DeletionRules{},

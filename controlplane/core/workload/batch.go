@@ -31,7 +31,7 @@ const orphanAdvice = "child pods are preserved by default when jobs are deleted;
 func batchKinds() []*resource.Resource {
 	type job = *batchv1.Job
 	return []*resource.Resource{
-		kind.Of[batchv1.Job, job]{
+		kind.Definition[batchv1.Job, job]{
 			Group: "batch", Version: "v1", Plural: "jobs", Categories: []string{"all"}, Family: podspec.Family(),
 			Metadata: kind.Metadata{RepeatCreationErrors: true},
 			Status:   true, Generations: true, Unconditional: true,
@@ -53,7 +53,7 @@ func batchKinds() []*resource.Resource {
 			},
 			Deletion: resource.DeletionRules{Propagation: metav1.DeletePropagationOrphan, PropagationWarning: orphanAdvice},
 		}.Resource(),
-		kind.Of[batchv1.CronJob, *batchv1.CronJob]{
+		kind.Definition[batchv1.CronJob, *batchv1.CronJob]{
 			Group: "batch", Version: "v1", Plural: "cronjobs", Short: []string{"cj"}, Categories: []string{"all"}, Family: podspec.Family(),
 			Metadata: kind.Metadata{StatusErrorsOnce: true},
 			Status:   true, Generations: true, Unconditional: true,

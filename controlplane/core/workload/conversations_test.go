@@ -8,16 +8,16 @@ import (
 	"testing"
 
 	"github.com/steer-dev/steer/controlplane/admission"
+	"github.com/steer-dev/steer/controlplane/component"
+	"github.com/steer-dev/steer/controlplane/component/componenttest"
 	"github.com/steer-dev/steer/controlplane/core"
-	"github.com/steer-dev/steer/controlplane/part"
-	"github.com/steer-dev/steer/controlplane/part/parttest"
 )
 
 func TestWorkloadAnswersAreThoseOfKubeAPIServer(t *testing.T) {
 	t.Parallel()
-	parttest.Conversations{
-		Parts: func(d *part.Deps) part.List {
-			return slices.Concat(part.List{{Name: "kinds", Resources: core.Resources()}}, admission.Plugins(*d))
+	componenttest.Conversations{
+		Parts: func(d *component.Deps) component.List {
+			return slices.Concat(component.List{{Name: "kinds", Resources: core.Resources()}}, admission.Plugins(*d))
 		},
 		Of: []string{
 			"replicationcontrollers", "replicasets.apps", "deployments.apps", "statefulsets.apps", "daemonsets.apps",

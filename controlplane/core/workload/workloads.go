@@ -44,7 +44,7 @@ func workloadKinds() []*resource.Resource { //nolint:funlen // a table of kinds
 	)
 	all := []string{"all"}
 	return []*resource.Resource{
-		kind.Of[appsv1.Deployment, deployment]{
+		kind.Definition[appsv1.Deployment, deployment]{
 			Group: "apps", Version: "v1", Plural: "deployments", Short: []string{"deploy"}, Categories: all, Family: podspec.Family(),
 			Status: true, Generations: true, Unconditional: true,
 			Defaults: defaultDeployment,
@@ -66,7 +66,7 @@ func workloadKinds() []*resource.Resource { //nolint:funlen // a table of kinds
 				}
 			},
 		}.Resource(),
-		kind.Of[appsv1.ReplicaSet, replicaSet]{
+		kind.Definition[appsv1.ReplicaSet, replicaSet]{
 			Group: "apps", Version: "v1", Plural: "replicasets", Short: []string{"rs"}, Categories: all, Family: podspec.Family(),
 			Status: true, Generations: true, Unconditional: true,
 			Defaults: func(r replicaSet) {
@@ -86,7 +86,7 @@ func workloadKinds() []*resource.Resource { //nolint:funlen // a table of kinds
 				}
 			},
 		}.Resource(),
-		kind.Of[appsv1.StatefulSet, statefulSet]{
+		kind.Definition[appsv1.StatefulSet, statefulSet]{
 			Group: "apps", Version: "v1", Plural: "statefulsets", Short: []string{"sts"}, NameRule: apivalidation.NameIsDNSLabel, Categories: all, Family: podspec.Family(),
 			Status: true, Generations: true, Unconditional: true,
 			Defaults: defaultStatefulSet,
@@ -108,7 +108,7 @@ func workloadKinds() []*resource.Resource { //nolint:funlen // a table of kinds
 				return []any{s.Name, kind.Fraction(s.Status.ReadyReplicas, kind.Value(s.Spec.Replicas)), kind.Age(s), names, images}
 			},
 		}.Resource(),
-		kind.Of[appsv1.DaemonSet, daemonSet]{
+		kind.Definition[appsv1.DaemonSet, daemonSet]{
 			Group: "apps", Version: "v1", Plural: "daemonsets", Short: []string{"ds"}, Categories: all, Family: podspec.Family(),
 			Status: true, Generations: true, Unconditional: true,
 			Defaults: defaultDaemonSet,
@@ -131,7 +131,7 @@ func workloadKinds() []*resource.Resource { //nolint:funlen // a table of kinds
 				}
 			},
 		}.Resource(),
-		kind.Of[appsv1.ControllerRevision, *appsv1.ControllerRevision]{
+		kind.Definition[appsv1.ControllerRevision, *appsv1.ControllerRevision]{
 			Group: "apps", Version: "v1", Plural: "controllerrevisions", Unconditional: true,
 			Metadata: kind.Metadata{RepeatCreationErrors: true},
 			Validate: validateControllerRevision,
@@ -145,7 +145,7 @@ func workloadKinds() []*resource.Resource { //nolint:funlen // a table of kinds
 				return []any{r.Name, owner, r.Revision, kind.Age(r)}
 			},
 		}.Resource(),
-		kind.Of[corev1.ReplicationController, controller]{
+		kind.Definition[corev1.ReplicationController, controller]{
 			Version: "v1", Plural: "replicationcontrollers", Short: []string{"rc"}, Categories: all, Family: podspec.Family(),
 			Status: true, Generations: true, Unconditional: true,
 			Defaults: defaultReplicationController,
@@ -286,7 +286,7 @@ func scalable(group string, s resource.Scaler) []resource.Subresource {
 	gv := schema.GroupVersion{Group: group, Version: "v1"}
 	return []resource.Subresource{{
 		Name: "scale", Scale: s,
-		Ownership: apply.NewScale(gv, map[string]fieldpath.Path{gv.String(): fieldpath.MakePathOrDie("spec", "replicas")}),
+		FieldManager: apply.NewScale(gv, map[string]fieldpath.Path{gv.String(): fieldpath.MakePathOrDie("spec", "replicas")}),
 	}}
 }
 

@@ -60,8 +60,8 @@ func (c *Cleaner) Reset(view storage.View) {
 	}
 }
 
-// Concerns implements [step.Controller].
-func (c *Cleaner) Concerns(e storage.Event) bool {
+// Filter implements [step.Controller].
+func (c *Cleaner) Filter(e storage.Event) bool {
 	if e.Record.Key.Bucket == crd.Bucket {
 		return true
 	}
@@ -73,8 +73,8 @@ func (c *Cleaner) Concerns(e storage.Event) bool {
 	return false
 }
 
-// Observe implements [step.Controller].
-func (c *Cleaner) Observe(e storage.Event) {
+// Handle implements [step.Controller].
+func (c *Cleaner) Handle(e storage.Event) {
 	if e.Record.Key.Bucket == crd.Bucket {
 		c.note(e.Record, e.Deleted)
 		return
@@ -103,8 +103,8 @@ func (c *Cleaner) note(rec *storage.Record, deleted bool) {
 	l.due = true
 }
 
-// Step implements [step.Controller].
-func (c *Cleaner) Step(view storage.View, _ time.Time) []step.Request {
+// Sync implements [step.Controller].
+func (c *Cleaner) Sync(view storage.View, _ time.Time) []step.Request {
 	var out []step.Request
 	for _, name := range slices.Sorted(maps.Keys(c.leaving)) {
 		if l := c.leaving[name]; l.due {
@@ -115,8 +115,8 @@ func (c *Cleaner) Step(view storage.View, _ time.Time) []step.Request {
 	return out
 }
 
-// Report implements [step.Controller].
-func (c *Cleaner) Report(r step.Request, err error) {
+// Done implements [step.Controller].
+func (c *Cleaner) Done(r step.Request, err error) {
 	l := c.leaving[r.Subject.Key.Name]
 	if l == nil {
 		return

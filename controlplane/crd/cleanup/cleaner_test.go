@@ -70,7 +70,7 @@ func (w *world) object(name string, deleting bool) {
 // it sets and the finalizers that are left.
 func (w *world) step() ([]step.Request, string) {
 	w.t.Helper()
-	requests := w.cleaner.Step(w.store.Latest(), time.Time{})
+	requests := w.cleaner.Sync(w.store.Latest(), time.Time{})
 	var lines []string
 	for _, r := range requests {
 		line := r.Method + " " + r.Path
@@ -211,12 +211,12 @@ func TestCleanerReportsAndRepeatsDeletionsThatFail(t *testing.T) {
 		})
 	})
 	w.want("DELETE /apis/example.com/v1/namespaces/a/crontabs") // the condition is set already
-	w.cleaner.Report(requests[0], nil)
-	w.cleaner.Report(requests[1], errors.New("no room"))
+	w.cleaner.Done(requests[0], nil)
+	w.cleaner.Done(requests[1], errors.New("no room"))
 	w.want(strings.NewReplacer("InProgress", "Failed", "CustomResource deletion is in progress", "could not issue all deletes: no room").Replace(inProgress) + "DELETE /apis/example.com/v1/namespaces/a/crontabs")
-	w.cleaner.Report(requests[0], errors.New("conflict")) // a write of the status does not end the failure
+	w.cleaner.Done(requests[0], errors.New("conflict")) // a write of the status does not end the failure
 	w.want(strings.NewReplacer("InProgress", "Failed", "CustomResource deletion is in progress", "could not issue all deletes: no room").Replace(inProgress) + "DELETE /apis/example.com/v1/namespaces/a/crontabs")
-	w.cleaner.Report(requests[1], nil)
+	w.cleaner.Done(requests[1], nil)
 	w.want("")
 	w.object("a/1", true)
 	w.want("") // the condition is that of the definition
@@ -229,7 +229,7 @@ func TestCleanerIgnoresReportsOfDefinitionsThatAreGone(t *testing.T) {
 	w.definition(nil)
 	requests := w.want(inProgress + "DELETE /apis/example.com/v1/namespaces/a/crontabs")
 	w.put(crd.Bucket, "crontabs.example.com", nil)
-	w.cleaner.Report(requests[1], errors.New("not found"))
+	w.cleaner.Done(requests[1], errors.New("not found"))
 	w.want("")
 }
 
@@ -250,23 +250,23 @@ func TestCleanerConcernsDefinitionsAndWhatItDeletes(t *testing.T) {
 	event := func(bucket string) storage.Event {
 		return storage.Event{Record: &storage.Record{Key: storage.Key{Bucket: bucket, Name: "x"}}}
 	}
-	if !w.cleaner.Concerns(event(crd.Bucket)) || w.cleaner.Concerns(event(cronTabs)) {
+	if !w.cleaner.Filter(event(crd.Bucket)) || w.cleaner.Filter(event(cronTabs)) {
 		t.Error("before a deletion it does not concern definitions alone")
 	}
 	w.object("a/1", false)
 	w.definition(nil)
 	w.want(inProgress + "DELETE /apis/example.com/v1/namespaces/a/crontabs")
-	if !w.cleaner.Concerns(event(cronTabs)) || w.cleaner.Concerns(event("example.com/others")) {
+	if !w.cleaner.Filter(event(cronTabs)) || w.cleaner.Filter(event("example.com/others")) {
 		t.Error("during a deletion it does not concern the objects of the definition alone")
 	}
 	w.put(crd.Bucket, "crontabs.example.com", nil)
-	if w.cleaner.Concerns(event(cronTabs)) {
+	if w.cleaner.Filter(event(cronTabs)) {
 		t.Error("after the deletion it concerns objects")
 	}
 	w.definition(nil)
 	w.step()
 	w.cleaner.Reset(storage.NewMemory(storage.MemoryOptions{}).Latest())
-	if w.cleaner.Concerns(event(cronTabs)) {
+	if w.cleaner.Filter(event(cronTabs)) {
 		t.Error("after a reset it concerns objects of before")
 	}
 }

@@ -74,7 +74,7 @@ func (r *Runner) round(ctx context.Context) (acted bool, err error) {
 		if m.waits(now) {
 			continue
 		}
-		requests := m.Step(view, now)
+		requests := m.Sync(view, now)
 		if len(requests) == 0 {
 			m.failed, m.delay = false, 0
 			continue
@@ -187,7 +187,7 @@ func (r *Runner) concerns(e storage.Event) bool {
 		return true
 	}
 	for _, m := range r.controllers {
-		if m.Concerns(e) {
+		if m.Filter(e) {
 			return true
 		}
 	}

@@ -274,11 +274,11 @@ type signalled struct {
 
 func (s *signalled) OnSignal(signal func()) { s.signal = signal }
 
-func (s *signalled) Step(view storage.View, now time.Time) []step.Request {
+func (s *signalled) Sync(view storage.View, now time.Time) []step.Request {
 	if s.steps++; s.steps == 2 {
 		s.signal() // while the runner does not wait
 	}
-	return s.sweeper.Step(view, now)
+	return s.sweeper.Sync(view, now)
 }
 
 func TestRunStepsControllersOnSignal(t *testing.T) {
@@ -309,7 +309,7 @@ func (p *pipelined) Pipelined() {}
 
 func (p *pipelined) Wake() time.Time { return p.wake }
 
-func (p *pipelined) Step(view storage.View, now time.Time) []step.Request {
+func (p *pipelined) Sync(view storage.View, now time.Time) []step.Request {
 	p.stepped = append(p.stepped, now)
 	if !now.Before(p.wake) {
 		p.wake = time.Time{}
@@ -321,7 +321,7 @@ func (p *pipelined) Step(view storage.View, now time.Time) []step.Request {
 			delete(p.due, key)
 		}
 	}
-	out := p.sweeper.Step(view, now)
+	out := p.sweeper.Sync(view, now)
 	for i := range out {
 		p.underWay.Add(out[i].Subject.Key)
 	}
@@ -329,9 +329,9 @@ func (p *pipelined) Step(view storage.View, now time.Time) []step.Request {
 	return out
 }
 
-func (p *pipelined) Report(r step.Request, err error) {
+func (p *pipelined) Done(r step.Request, err error) {
 	delete(p.underWay, r.Subject.Key)
-	p.sweeper.Report(r, err)
+	p.sweeper.Done(r, err)
 }
 
 func newPipelined(t *testing.T) (*holdUp, *pipelined) {

@@ -123,7 +123,7 @@ func (r *Runner) advance(ctx context.Context, controllers []*member) (int, error
 	r.failed = false
 	sent := 0
 	for _, m := range controllers {
-		for _, request := range m.Step(view, time.Now()) {
+		for _, request := range m.Sync(view, time.Now()) {
 			err := r.send(ctx, request)
 			r.report(m, request, err)
 			r.failed = r.failed || err != nil
@@ -138,7 +138,7 @@ func (r *Runner) report(m *member, request Request, err error) {
 	if err != nil {
 		r.log.Debug("a request of a built-in controller failed", "controller", m.Name(), "method", request.Method, "path", request.Path, "err", err)
 	}
-	m.Report(request, err)
+	m.Done(request, err)
 }
 
 // view observes everything up to now and returns the snapshot that has all of it.
@@ -195,8 +195,8 @@ func (r *Runner) observe(batch storage.Batch) {
 	}
 	for _, event := range batch.Events {
 		for _, c := range r.controllers {
-			if c.Concerns(event) {
-				c.Observe(event)
+			if c.Filter(event) {
+				c.Handle(event)
 			}
 		}
 	}

@@ -39,9 +39,9 @@ func (s *sweeper) Reset(view storage.View) {
 	}
 }
 
-func (s *sweeper) Concerns(e storage.Event) bool { return e.Record.Key.Bucket == s.bucket }
+func (s *sweeper) Filter(e storage.Event) bool { return e.Record.Key.Bucket == s.bucket }
 
-func (s *sweeper) Observe(e storage.Event) {
+func (s *sweeper) Handle(e storage.Event) {
 	if e.Deleted {
 		delete(s.due, e.Record.Key)
 	} else {
@@ -49,7 +49,7 @@ func (s *sweeper) Observe(e storage.Event) {
 	}
 }
 
-func (s *sweeper) Step(storage.View, time.Time) []step.Request {
+func (s *sweeper) Sync(storage.View, time.Time) []step.Request {
 	var out []step.Request
 	for _, key := range s.due.Sorted() {
 		out = append(out, step.Delete("me", key.Name, nil, step.Subject{Key: key}))
@@ -58,7 +58,7 @@ func (s *sweeper) Step(storage.View, time.Time) []step.Request {
 	return out
 }
 
-func (s *sweeper) Report(r step.Request, err error) {
+func (s *sweeper) Done(r step.Request, err error) {
 	s.reported = append(s.reported, err)
 	if err != nil {
 		s.due.Add(r.Subject.Key)
@@ -145,10 +145,10 @@ type slow struct {
 	found step.KeySet
 }
 
-func (s *slow) Step(view storage.View, now time.Time) []step.Request {
+func (s *slow) Sync(view storage.View, now time.Time) []step.Request {
 	if len(s.found) > 0 {
 		clear(s.found)
-		return s.sweeper.Step(view, now)
+		return s.sweeper.Sync(view, now)
 	}
 	maps.Copy(s.found, s.due)
 	return nil

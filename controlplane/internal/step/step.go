@@ -40,25 +40,25 @@ type Controller interface {
 	// Reset forgets the index and builds it from a snapshot; everything in the
 	// snapshot is looked at again.
 	Reset(view storage.View)
-	// Concerns reports whether a committed write may change the index, or make
+	// Filter reports whether a committed write may change the index, or make
 	// anything due; if not, it is not observed. Most writes concern no controller. It is
 	// called for every write, with the store locked, and has to return quickly,
 	// from what the controller has observed, without changing or waiting for
 	// anything.
-	Concerns(event storage.Event) bool
-	// Observe applies one committed write that concerns the controller to the
+	Filter(event storage.Event) bool
+	// Handle applies one committed write that concerns the controller to the
 	// index and remembers what has to be looked at again because of it.
-	Observe(event storage.Event)
-	// Step looks at what is due and returns the requests that the snapshot, which
+	Handle(event storage.Event)
+	// Sync looks at what is due and returns the requests that the snapshot, which
 	// has the revision of the last observed write, calls for, in a fixed order.
 	// The result is empty when the state is as it should be.
-	Step(view storage.View, now time.Time) []Request
-	// Report tells the outcome of a request that Step returned; of those of one step
+	Sync(view storage.View, now time.Time) []Request
+	// Done tells the outcome of a request that Step returned; of those of one step
 	// in their order, and before the next step unless the controller is [Pipelined].
 	// Writes, and a Reset, may be observed between a step and its reports. After an
 	// error the subject of the request, if there still is one, is looked at again in
 	// the next step.
-	Report(request Request, err error)
+	Done(request Request, err error)
 }
 
 // Pipelined is a Controller that is stepped while requests of earlier steps are under way, so

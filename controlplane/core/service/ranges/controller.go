@@ -91,13 +91,13 @@ func (c *Controller) see(rec *storage.Record) {
 	c.due.Add(rec.Key)
 }
 
-// Concerns implements [step.Controller].
-func (c *Controller) Concerns(e storage.Event) bool {
+// Filter implements [step.Controller].
+func (c *Controller) Filter(e storage.Event) bool {
 	return e.Record.Key.Bucket == Bucket || e.Record.Key.Bucket == AddressBucket && len(c.ranges) > 0
 }
 
-// Observe implements [step.Controller].
-func (c *Controller) Observe(e storage.Event) {
+// Handle implements [step.Controller].
+func (c *Controller) Handle(e storage.Event) {
 	switch key := e.Record.Key; {
 	case key.Bucket == Bucket && e.Deleted:
 		delete(c.ranges, key)
@@ -113,8 +113,8 @@ func (c *Controller) Observe(e storage.Event) {
 	}
 }
 
-// Step implements [step.Controller].
-func (c *Controller) Step(view storage.View, now time.Time) []step.Request {
+// Sync implements [step.Controller].
+func (c *Controller) Sync(view storage.View, now time.Time) []step.Request {
 	c.again.Ring(now, c.due)
 	var out []step.Request
 	for _, key := range c.due.Sorted() {
@@ -221,8 +221,8 @@ func say(key storage.Key, condition metav1.Condition) step.Request {
 // Wake implements [step.Waker].
 func (c *Controller) Wake() time.Time { return c.again.Wake() }
 
-// Report implements [step.Controller]. What was refused is looked at again.
-func (c *Controller) Report(r step.Request, err error) {
+// Done implements [step.Controller]. What was refused is looked at again.
+func (c *Controller) Done(r step.Request, err error) {
 	if err != nil {
 		c.due.Add(r.Subject.Key)
 	}

@@ -81,7 +81,7 @@ func (r *observed) requests() []step.Request {
 	for _, e := range batch.Events {
 		steptest.Observe(r.c, e)
 	}
-	return r.c.Step(r.store.Latest(), r.now)
+	return r.c.Sync(r.store.Latest(), r.now)
 }
 
 func rendered(t *testing.T, requests []step.Request) string {
@@ -168,7 +168,7 @@ func TestControllerKeepsRangesThatServicesNeed(t *testing.T) {
 		sameRequests(t, what+", without another change", "", r.step())
 		fresh := ranges.NewController()
 		fresh.Reset(r.store.Latest())
-		sameRequests(t, what+", seen by one that starts", tt.want, rendered(t, fresh.Step(r.store.Latest(), r.now)))
+		sameRequests(t, what+", seen by one that starts", tt.want, rendered(t, fresh.Sync(r.store.Latest(), r.now)))
 	}
 }
 
@@ -179,7 +179,7 @@ func TestControllerLooksAgain(t *testing.T) {
 	r.address("10.0.0.9", "ipallocator.k8s.io")
 	needed := r.requests()
 	sameRequests(t, "while it is needed", rangeNeeded, rendered(t, needed))
-	r.c.Report(needed[0], errors.New("conflict"))
+	r.c.Done(needed[0], errors.New("conflict"))
 	sameRequests(t, "after a failure", rangeNeeded, r.step())
 	r.address("10.0.0.9", "")
 	sameRequests(t, "once the address has gone", "", r.step())

@@ -85,11 +85,11 @@ func Put(tb testing.TB, s storage.Store, key storage.Key, o any) {
 	}
 }
 
-// Observe shows a controller a write if it says that it concerns it, as a
+// Handle shows a controller a write if it says that it concerns it, as a
 // [step.Runner] does.
 func Observe(c step.Controller, e storage.Event) {
-	if c.Concerns(e) {
-		c.Observe(e)
+	if c.Filter(e) {
+		c.Handle(e)
 	}
 }
 

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package part_test
+package component_test
 
 import (
 	"context"
@@ -18,8 +18,8 @@ import (
 
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/component"
 	"github.com/steer-dev/steer/controlplane/internal/step"
-	"github.com/steer-dev/steer/controlplane/part"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -59,13 +59,13 @@ func TestListExtendsCopiesOfResources(t *testing.T) {
 	shared := describe("example.com", "gears")
 	shared.Committed = committed("own", nil)
 	refused := errors.New("refused")
-	list := part.List{
+	list := component.List{
 		{Name: "kinds", Resources: []*resource.Resource{shared}},
-		{Name: "a", Extend: []part.Extension{{
+		{Name: "a", Extend: []component.Extension{{
 			Resource: "gears.example.com", Strategy: wrapped("a"), Status: wrapped("a"), Committed: committed("a", refused),
 			Subresources: []resource.Subresource{{Name: "scale"}},
 		}}},
-		{Name: "b", Extend: []part.Extension{{Resource: "gears.example.com", Strategy: wrapped("b"), Committed: committed("b", nil)}}},
+		{Name: "b", Extend: []component.Extension{{Resource: "gears.example.com", Strategy: wrapped("b"), Committed: committed("b", nil)}}},
 	}
 	all, err := list.Resources()
 	if err != nil || len(all) != 1 {
@@ -86,12 +86,12 @@ func TestListExtendsCopiesOfResources(t *testing.T) {
 func TestListRefusesResourcesThatDoNotFit(t *testing.T) {
 	t.Parallel()
 	gears := describe("", "gears")
-	for want, list := range map[string]part.List{
+	for want, list := range map[string]component.List{
 		`part "b": another part has the resource gears`: {
 			{Name: "a", Resources: []*resource.Resource{gears}}, {Name: "b", Resources: []*resource.Resource{gears}},
 		},
 		`part "a" extends gears.example.com, which no part has`: {
-			{Name: "a", Resources: []*resource.Resource{gears}, Extend: []part.Extension{{Resource: "gears.example.com"}}},
+			{Name: "a", Resources: []*resource.Resource{gears}, Extend: []component.Extension{{Resource: "gears.example.com"}}},
 		},
 	} {
 		if _, err := list.Resources(); err == nil || err.Error() != want {
@@ -115,12 +115,12 @@ func (l link) Validate(context.Context, *resource.AdmissionRequest) error { retu
 func TestListAdmissionIsAChainInOrder(t *testing.T) {
 	t.Parallel()
 	var called []string
-	list := part.List{
-		part.Plugin("First", link{"First", &called}),
-		part.Plugin("Gears", link{"Gears", &called}, "gears.example.com"),
+	list := component.List{
+		component.Plugin("First", link{"First", &called}),
+		component.Plugin("Gears", link{"Gears", &called}, "gears.example.com"),
 		{Name: "kinds"},
-		part.Plugin("Last", link{"Last", &called}),
-	}.After("First", part.Plugin("Second", link{"Second", &called}, "gears.example.com", "wheels"))
+		component.Plugin("Last", link{"Last", &called}),
+	}.After("First", component.Plugin("Second", link{"Second", &called}, "gears.example.com", "wheels"))
 	admit := func(group, plural string) string {
 		called = nil
 		r := &resource.AdmissionRequest{Request: &resource.Request{Resource: describe(group, plural)}}
@@ -144,14 +144,14 @@ func TestListAdmissionIsAChainInOrder(t *testing.T) {
 	if got := list.PluginNames(); !slices.Equal(got, []string{"First", "Second", "Gears", "Last"}) {
 		t.Errorf("the plugins are %q", got)
 	}
-	if (part.List{{Name: "kinds"}}).Admission(nil) != nil {
+	if (component.List{{Name: "kinds"}}).Admission(nil) != nil {
 		t.Error("a list without plugins has an admission")
 	}
 }
 
 func TestListWithoutRefusesWhatIsNotOptional(t *testing.T) {
 	t.Parallel()
-	list := part.List{{Name: "kinds"}, part.Plugin("A", link{}), part.Plugin("B", link{})}
+	list := component.List{{Name: "kinds"}, component.Plugin("A", link{}), component.Plugin("B", link{})}
 	left, err := list.Without("A")
 	if err != nil || len(left) != 2 || left[1].Name != "B" || len(list) != 3 {
 		t.Errorf("without A there are %d parts of %d: %v", len(left), len(list), err)
@@ -166,8 +166,8 @@ func TestListWithoutRefusesWhatIsNotOptional(t *testing.T) {
 func TestListBootsAndLoadsEveryPart(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
-	object := func(name string) part.Part {
-		return part.Part{
+	object := func(name string) component.Component {
+		return component.Component{
 			Name: name,
 			Boot: func(storage.View, time.Time) ([]storage.Write, []step.Request, error) {
 				return []storage.Write{{Key: storage.Key{Name: name}}}, []step.Request{{Path: name}}, nil
@@ -175,7 +175,7 @@ func TestListBootsAndLoadsEveryPart(t *testing.T) {
 			Load: func(context.Context) error { return errors.New(name) },
 		}
 	}
-	list := part.List{object("a"), {Name: "kinds"}, object("b")}
+	list := component.List{object("a"), {Name: "kinds"}, object("b")}
 	writes, requests, err := list.Boot(nil, time.Time{})
 	if err != nil || len(writes) != 2 || writes[1].Key.Name != "b" || len(requests) != 2 || requests[0].Path != "a" {
 		t.Errorf("%v, %v, %v", writes, requests, err)
@@ -207,15 +207,15 @@ func TestListCollectsWhatItsPartsHave(t *testing.T) {
 		}
 	}
 	broken := errors.New("broken")
-	list := part.List{
-		{Name: "a", Follows: []string{"as"}, Lead: run("lead a", nil), Close: func() { ran = append(ran, "close a") }, Health: part.Hooks(nil, "x", "y")},
-		part.Controller(named{name: "c1"}),
+	list := component.List{
+		{Name: "a", Follows: []string{"as"}, Lead: run("lead a", nil), Close: func() { ran = append(ran, "close a") }, Health: component.Hooks(nil, "x", "y")},
+		component.Controller(named{name: "c1"}),
 		{Name: "b", OnEachServer: true, Controller: named{name: "c2"}, Follows: []string{"bs", "cs"}},
-		part.ServerController(named{name: "c3"}),
-		{Name: "z", Lead: run("lead z", broken), Close: func() { ran = append(ran, "close z") }, Health: part.Hooks(nil, "z")},
+		component.ServerController(named{name: "c3"}),
+		{Name: "z", Lead: run("lead z", broken), Close: func() { ran = append(ran, "close z") }, Health: component.Hooks(nil, "z")},
 		{Name: "end", Lead: run("lead end", nil)},
 	}
-	names := func(l part.List) string {
+	names := func(l component.List) string {
 		var out []string
 		for i := range l {
 			out = append(out, l[i].Name)
@@ -265,11 +265,11 @@ func TestCatalogFollowsTheServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Stop(context.Background()) })
-	catalog := part.NewCatalog(server)
+	catalog := component.NewCatalog(server)
 	if _, ok := catalog.Kind("example.com/v1", "gears"); ok {
 		t.Error("an empty server serves gears")
 	}
-	if err := (part.List{{Name: "kinds", Resources: []*resource.Resource{describe("example.com", "gears")}}}).Install(server); err != nil {
+	if err := (component.List{{Name: "kinds", Resources: []*resource.Resource{describe("example.com", "gears")}}}).Install(server); err != nil {
 		t.Fatal(err)
 	}
 	r, ok := catalog.Kind("example.com/v1", "gears")
@@ -285,11 +285,11 @@ func TestCatalogFollowsTheServer(t *testing.T) {
 func TestDepsMeasureAndLogOnlyWhereThereIsSomethingToReceiveIt(t *testing.T) {
 	t.Parallel()
 	counter := prometheus.NewCounter(prometheus.CounterOpts{Name: "steer_test_total"})
-	var none part.Deps
+	var none component.Deps
 	none.Measure(counter)
 	none.Logger().Info("nothing")
 	registry := prometheus.NewRegistry()
-	some := part.Deps{Metrics: registry, Log: slog.New(slog.DiscardHandler)}
+	some := component.Deps{Metrics: registry, Log: slog.New(slog.DiscardHandler)}
 	some.Measure(counter)
 	if families, err := registry.Gather(); err != nil || len(families) != 1 {
 		t.Errorf("%d families, %v", len(families), err)

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package part_test
+package component_test
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/steer-dev/steer/apiserver/resource"
-	"github.com/steer-dev/steer/controlplane/part"
+	"github.com/steer-dev/steer/controlplane/component"
 )
 
 // verdict is an admission that changes nothing and answers with an error.
@@ -50,10 +50,10 @@ func counts(t *testing.T, from prometheus.Gatherer) []string {
 func TestAdmissionIsMeasuredByPluginAndChain(t *testing.T) {
 	t.Parallel()
 	registry, refused := prometheus.NewRegistry(), errors.New("refused")
-	chain := part.List{
-		part.Plugin("Gears", verdict{}, "gears.example.com"),
+	chain := component.List{
+		component.Plugin("Gears", verdict{}, "gears.example.com"),
 		{Name: "not optional", Admission: verdict{}},
-		part.Plugin("Refuses", verdict{validate: refused}),
+		component.Plugin("Refuses", verdict{validate: refused}),
 	}.Admission(registry)
 	request := func(operation resource.Operation, plural string) *resource.AdmissionRequest {
 		return &resource.AdmissionRequest{Request: &resource.Request{Resource: describe("example.com", plural)}, Operation: operation}

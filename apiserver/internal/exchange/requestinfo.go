@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Target is a parsed path, before it is known whether the resource is served.
-type Target struct {
+// RequestInfo is a parsed path, before it is known whether the resource is served.
+type RequestInfo struct {
 	Resource    bool // in the resource API
 	Group       string
 	Version     string
@@ -36,8 +36,8 @@ type Target struct {
 //
 // Slashes at both ends are ignored. Between two slashes is an empty segment like any
 // other, so that authorization and serving never see different names.
-func ParsePath(p string) Target {
-	t := Target{}
+func ParsePath(p string) RequestInfo {
+	t := RequestInfo{}
 	p = strings.Trim(p, "/")
 	more := true
 	next := func() (part string, ok bool) {
@@ -53,17 +53,17 @@ func ParsePath(p string) Target {
 	case "apis":
 		t.Group, _ = next()
 	default:
-		return Target{}
+		return RequestInfo{}
 	}
 	t.Version, _ = next()
 	part, ok := next()
 	if !ok {
-		return Target{}
+		return RequestInfo{}
 	}
 	if part == "watch" || part == "proxy" {
 		t.Watch, t.Proxy = part == "watch", part == "proxy"
 		if part, ok = next(); !ok {
-			return Target{Malformed: true}
+			return RequestInfo{Malformed: true}
 		}
 	}
 	t.Resource, t.Plural = true, part
@@ -86,14 +86,14 @@ func ParsePath(p string) Target {
 }
 
 // below sets the part of the path after the name.
-func (t *Target) below(subresource, rest string) {
+func (t *RequestInfo) below(subresource, rest string) {
 	if t.Rest = rest; !t.Proxy { // the proxy prefix has no subresources
 		t.Subresource = subresource
 	}
 }
 
 // Verb returns the API verb of a method on a target; "" if there is none.
-func (t *Target) Verb(method string, query func() url.Values) string {
+func (t *RequestInfo) Verb(method string, query func() url.Values) string {
 	switch {
 	case t.Watch:
 		return "watch"
@@ -141,7 +141,7 @@ func IsTrue(query url.Values, name string) bool {
 // it, so that permissions by name apply; "" for none. As in kube-apiserver,
 // deletecollection, watches by the deprecated prefix and lists with invalid options
 // have none.
-func (t *Target) SelectedName(verb string, query func() url.Values) string {
+func (t *RequestInfo) SelectedName(verb string, query func() url.Values) string {
 	if t.Watch || t.Name != "" || verb != "list" && verb != "watch" {
 		return ""
 	}

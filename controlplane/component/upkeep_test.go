@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package part_test
+package component_test
 
 import (
 	"bytes"
@@ -15,11 +15,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/steer-dev/steer/controlplane/part"
+	"github.com/steer-dev/steer/controlplane/component"
 )
 
 // runUpkeep runs it until the test ends, and fails unless it has ended then.
-func runUpkeep(t *testing.T, u *part.Upkeep) (stop func()) {
+func runUpkeep(t *testing.T, u *component.Upkeep) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ran := make(chan struct{})
@@ -37,7 +37,7 @@ func TestUpkeepRepeatsWhatFailsWithBackOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		u := part.NewUpkeep(slog.New(slog.NewTextHandler(&log, nil)))
+		u := component.NewUpkeep(slog.New(slog.NewTextHandler(&log, nil)))
 		start := time.Now()
 		var at []time.Duration
 		refused := errors.New("refused by a webhook")
@@ -67,7 +67,7 @@ func TestUpkeepRepeatsWhatFailsWithBackOff(t *testing.T) {
 func TestUpkeepBoundsEachAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		u := part.NewUpkeep(nil)
+		u := component.NewUpkeep(nil)
 		start := time.Now()
 		hanging := func(ctx context.Context) error {
 			<-ctx.Done()
@@ -94,7 +94,7 @@ func TestUpkeepBoundsEachAttempt(t *testing.T) {
 
 func TestUpkeepDoesTasksOfOneNameOnce(t *testing.T) {
 	t.Parallel()
-	u := part.NewUpkeep(nil)
+	u := component.NewUpkeep(nil)
 	var ran []string
 	task := func(as string, err error) func(context.Context) error {
 		return func(context.Context) error {

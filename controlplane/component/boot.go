@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package part
+package component
 
 import (
 	"context"
@@ -33,7 +33,7 @@ type Booting struct {
 	Later bool
 }
 
-// Boot makes what [Part.Boot] misses. What fails is tried again by the upkeep.
+// Boot makes what [Component.Boot] misses. What fails is tried again by the upkeep.
 func (b Booting) Boot(ctx context.Context) error {
 	writes, requests, err := b.List.Boot(b.Store.Latest(), time.Now())
 	if err != nil {

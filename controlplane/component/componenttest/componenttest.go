@@ -1,15 +1,15 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package parttest tests parts of a control plane without the others: a server has the
+// Package componenttest tests parts of a control plane without the others: a server has the
 // parts of one package and nothing else, and answers requests as it does in a control
 // plane. [Conversations] sends it those that kube-apiserver was recorded with.
 //
-//	parttest.Conversations{
+//	componenttest.Conversations{
 //		Names: []string{"kinds-flow"},
 //		Parts: func(part.Deps) part.List { return part.List{{Name: "kinds", Resources: flow.Resources()}} },
 //	}.Run(t)
-package parttest
+package componenttest
 
 import (
 	"bytes"
@@ -25,36 +25,36 @@ import (
 
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/controlplane/component"
 	"github.com/steer-dev/steer/controlplane/internal/step"
-	"github.com/steer-dev/steer/controlplane/part"
 	"github.com/steer-dev/steer/storage"
 )
 
 // Server is an API server with some parts, over a store in memory. It is for one
 // goroutine at a time.
 type Server struct {
-	part.Deps
+	component.Deps
 
-	list   part.List
+	list   component.List
 	runner *step.Runner
 }
 
 // New returns a server with parts, which is stopped at the end of the test. The Authorizer
 // allows the group system:masters everything, and others nothing; to change that, declare
 // changes the Deps before it makes parts of them.
-func New(tb testing.TB, declare func(*part.Deps) part.List) *Server {
+func New(tb testing.TB, declare func(*component.Deps) component.List) *Server {
 	tb.Helper()
-	s := &Server{Deps: part.Deps{
+	s := &Server{Deps: component.Deps{
 		Store: storage.NewMemory(storage.MemoryOptions{}), Authorizer: auth.AllowMasters{}, Entropy: apiserver.SeededEntropy(1),
-		Log: slog.New(slog.DiscardHandler), Upkeep: part.NewUpkeep(nil),
+		Log: slog.New(slog.DiscardHandler), Upkeep: component.NewUpkeep(nil),
 	}}
 	ready := func() error { return nil }
-	s.Progress = part.Progress{Booted: ready, Announced: ready, Running: ready}
+	s.Progress = component.Progress{Booted: ready, Announced: ready, Running: ready}
 	var err error
 	if s.Server, err = apiserver.New(apiserver.Options{Store: s.Store, Authorizer: authorizer{&s.Deps}}); err != nil {
 		tb.Fatal(err)
 	}
-	s.Catalog, s.Send = part.NewCatalog(s.Server), s.send
+	s.Catalog, s.Send = component.NewCatalog(s.Server), s.send
 	s.list = declare(&s.Deps)
 	s.Server.Bind(apiserver.Bindings{Authenticator: auth.AsAnonymous{}, Admission: s.list.Admission(nil), Checks: s.list.Health()})
 	if err := s.list.Install(s.Server); err != nil {
@@ -72,7 +72,7 @@ func New(tb testing.TB, declare func(*part.Deps) part.List) *Server {
 }
 
 // authorizer is that of the Deps at the time of a request.
-type authorizer struct{ deps *part.Deps }
+type authorizer struct{ deps *component.Deps }
 
 func (a authorizer) Authorize(ctx context.Context, r *auth.Attributes) (auth.Decision, string, error) {
 	return a.deps.Authorizer.Authorize(ctx, r)

@@ -1,19 +1,19 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package part_test
+package component_test
 
 import (
 	"errors"
 	"fmt"
 	"testing"
 
-	"github.com/steer-dev/steer/controlplane/part"
+	"github.com/steer-dev/steer/controlplane/component"
 )
 
 func TestStagesAreReportedToHealthChecks(t *testing.T) {
 	t.Parallel()
-	var s part.Stages
+	var s component.Stages
 	p := s.Progress()
 	want := func(when, booted, announced, running string) {
 		t.Helper()

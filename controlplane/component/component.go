@@ -1,10 +1,10 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package part describes what a control plane consists of: resources, admission plugins,
+// Package component describes what a control plane consists of: resources, admission plugins,
 // controllers, health checks, first objects.
 //
-// A [Part] is made over [Deps], which are complete: the server exists before its parts,
+// A [Component] is made over [Deps], which are complete: the server exists before its parts,
 // so that a part may send requests to it. A [List] of parts is a control plane, once it is
 // bound to the server:
 //
@@ -14,7 +14,7 @@
 //	err = parts.Install(server)
 //	writes, requests, err := parts.Boot(view, time.Now())
 //	err = parts.Load(ctx)
-package part
+package component
 
 import (
 	"context"
@@ -79,7 +79,7 @@ func (d *Deps) Logger() *slog.Logger {
 // Progress is how far a control plane has come. Each function returns nil, or why a check
 // fails.
 type Progress struct {
-	// Booted: the objects of [Part.Boot] are stored, and [Part.Load] has returned.
+	// Booted: the objects of [Component.Boot] are stored, and [Component.Load] has returned.
 	Booted func() error
 	// Announced: the address of the listener, if there is one, and the ways to
 	// authenticate are stored.
@@ -88,9 +88,9 @@ type Progress struct {
 	Running func() error
 }
 
-// Part is one piece of a control plane. Only Name is required; a field that is not set
+// Component is one piece of a control plane. Only Name is required; a field that is not set
 // adds nothing.
-type Part struct {
+type Component struct {
 	// Name is that of the admission plugin or of the controller, as kube-apiserver and
 	// kube-controller-manager have it; otherwise it says in lower case what the part
 	// holds. Each part of a list has its own.
@@ -143,7 +143,7 @@ type Part struct {
 
 // Extension is what a part adds to a resource, in every version of it.
 type Extension struct {
-	// Resource is named as in [Part.For].
+	// Resource is named as in [Component.For].
 	Resource string
 	// Subresources are added to those that it has.
 	Subresources []resource.Subresource
@@ -156,17 +156,17 @@ type Extension struct {
 }
 
 // Controller is the part of a controller that can be left out.
-func Controller(c step.Controller) Part {
-	return Part{Name: c.Name(), Optional: true, Controller: c}
+func Controller(c step.Controller) Component {
+	return Component{Name: c.Name(), Optional: true, Controller: c}
 }
 
 // ServerController is the part of a controller that is an API server's own, or takes the
 // place of something that an API server does, and cannot be left out.
-func ServerController(c step.Controller) Part { return Part{Name: c.Name(), Controller: c} }
+func ServerController(c step.Controller) Component { return Component{Name: c.Name(), Controller: c} }
 
 // Plugin is the part of an admission plugin that can be left out.
-func Plugin(name string, a resource.Admission, resources ...string) Part {
-	return Part{Name: name, Optional: true, Admission: a, For: resources}
+func Plugin(name string, a resource.Admission, resources ...string) Component {
+	return Component{Name: name, Optional: true, Admission: a, For: resources}
 }
 
 // Hooks are health checks by the names that kube-apiserver has for the hooks of its start.

@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Limits of a [Gate]; 0 is none.
+// Limits of a [MaxInFlight]; 0 is none.
 type Limits struct {
 	Reads, Writes int
 	// Watches of one user.
@@ -28,7 +28,7 @@ type Limits struct {
 // Rule decides whether a user gets one more of the slots for reads or for writes. It is
 // asked for ordinary requests, with the gate locked. What priority and fairness is to
 // replace is the rule: the other lanes do not depend on it.
-type Rule func(p Passage, use Use) bool
+type Rule func(p RequestDigest, use Use) bool
 
 // Use is how many slots of a kind are taken: by the user of the request, and by all ordinary
 // requests, of a limit.
@@ -37,7 +37,7 @@ type Use struct{ Held, Taken, Limit int }
 // EqualShares lets a user hold as many slots as are left free, and always one: a user
 // alone has half of them, two have a third each, and someone who comes later finds a
 // slot while there are fewer users than slots.
-func EqualShares(_ Passage, use Use) bool {
+func EqualShares(_ RequestDigest, use Use) bool {
 	free := use.Limit - use.Taken - 1 // if this request is let in
 	return free >= 0 && (use.Held == 0 || use.Held+1 <= free)
 }
@@ -60,8 +60,8 @@ const (
 	lanes
 )
 
-// Passage describes a request to a gate.
-type Passage struct {
+// RequestDigest describes a request to a gate.
+type RequestDigest struct {
 	User string
 	Lane Lane
 	// Read distinguishes reads from writes.
@@ -88,8 +88,8 @@ func ConnectionFrom(ctx context.Context) *Connection {
 	return c
 }
 
-// Gate counts the requests in flight and refuses those beyond the limits.
-type Gate struct {
+// MaxInFlight counts the requests in flight and refuses those beyond the limits.
+type MaxInFlight struct {
 	limits Limits
 
 	mu     sync.Mutex
@@ -121,17 +121,17 @@ func (s *slots) free(user string) {
 	}
 }
 
-// NewGate returns an open gate.
-func NewGate(l Limits) *Gate {
+// NewMaxInFlight returns an open gate.
+func NewMaxInFlight(l Limits) *MaxInFlight {
 	if l.Rule == nil {
 		l.Rule = EqualShares
 	}
-	return &Gate{limits: l, idle: make(chan struct{})}
+	return &MaxInFlight{limits: l, idle: make(chan struct{})}
 }
 
 // Wait admits a request to what comes before its slot, such as waiting for the store,
 // and returns the function to call when that is over.
-func (g *Gate) Wait(p Passage) (leave func(), err error) {
+func (g *MaxInFlight) Wait(p RequestDigest) (leave func(), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if p.Lane != Ordinary {
@@ -159,7 +159,7 @@ func (g *Gate) Wait(p Passage) (leave func(), err error) {
 func beyond(taken, limit int) bool { return limit > 0 && taken >= limit }
 
 // Enter admits a request and returns the function to call when it ends.
-func (g *Gate) Enter(p Passage) (leave func(), err error) {
+func (g *MaxInFlight) Enter(p RequestDigest) (leave func(), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
@@ -179,7 +179,7 @@ func (g *Gate) Enter(p Passage) (leave func(), err error) {
 }
 
 // admit returns the slots for a request, and whether it may have one of them.
-func (g *Gate) admit(p Passage) (in *slots, admitted bool) {
+func (g *MaxInFlight) admit(p RequestDigest) (in *slots, admitted bool) {
 	switch {
 	case p.Watch:
 		in = &g.watches[p.Lane]
@@ -203,7 +203,7 @@ func tooMany() error {
 }
 
 // Drain closes the gate and waits until no request is in flight.
-func (g *Gate) Drain(ctx context.Context) error {
+func (g *MaxInFlight) Drain(ctx context.Context) error {
 	g.mu.Lock()
 	if !g.closed {
 		g.closed = true
@@ -218,7 +218,7 @@ func (g *Gate) Drain(ctx context.Context) error {
 	}
 }
 
-func (g *Gate) settle() {
+func (g *MaxInFlight) settle() {
 	reads, writes, long := g.counts()
 	if !g.closed || reads+writes+long > 0 {
 		return
@@ -231,14 +231,14 @@ func (g *Gate) settle() {
 }
 
 // Counts returns the numbers of requests in flight, of all lanes.
-func (g *Gate) Counts() (reads, writes, long int) {
+func (g *MaxInFlight) Counts() (reads, writes, long int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.counts()
 }
 
 // counts is Counts; g.mu is held.
-func (g *Gate) counts() (reads, writes, long int) {
+func (g *MaxInFlight) counts() (reads, writes, long int) {
 	for lane := range lanes {
 		reads += g.reads[lane].taken
 		writes += g.writes[lane].taken
@@ -248,7 +248,7 @@ func (g *Gate) counts() (reads, writes, long int) {
 }
 
 // Waiting returns how many ordinary requests have not come to a slot yet.
-func (g *Gate) Waiting() int {
+func (g *MaxInFlight) Waiting() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.waiting.taken

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package part
+package component
 
 import (
 	"context"
@@ -22,12 +22,12 @@ import (
 
 // List is what a control plane consists of. Its order is that of the admission chain, of
 // the turns of controllers, of health reports, and of extensions of one resource.
-type List []Part
+type List []Component
 
 // After returns the list with parts inserted after the one with the given name. It panics
 // if there is none.
-func (l List) After(name string, parts ...Part) List {
-	i := slices.IndexFunc(l, func(p Part) bool { return p.Name == name })
+func (l List) After(name string, parts ...Component) List {
+	i := slices.IndexFunc(l, func(p Component) bool { return p.Name == name })
 	if i < 0 {
 		panic("part: there is no part " + name + " to insert others after")
 	}
@@ -36,15 +36,15 @@ func (l List) After(name string, parts ...Part) List {
 
 // PluginNames returns the names of the admission plugins that can be left out, in order.
 func (l List) PluginNames() []string {
-	return l.names(func(p *Part) bool { return p.Optional && p.Admission != nil })
+	return l.names(func(p *Component) bool { return p.Optional && p.Admission != nil })
 }
 
 // ControllerNames returns the names of the controllers that can be left out, in order.
 func (l List) ControllerNames() []string {
-	return l.names(func(p *Part) bool { return p.Optional && p.Controller != nil })
+	return l.names(func(p *Component) bool { return p.Optional && p.Controller != nil })
 }
 
-func (l List) names(wanted func(*Part) bool) []string {
+func (l List) names(wanted func(*Component) bool) []string {
 	var out []string
 	for i := range l {
 		if wanted(&l[i]) {
@@ -57,7 +57,7 @@ func (l List) names(wanted func(*Part) bool) []string {
 // Without returns the list without the optional parts of the given names. Any other name
 // is an error.
 func (l List) Without(names ...string) (List, error) {
-	optional := l.names(func(p *Part) bool { return p.Optional })
+	optional := l.names(func(p *Component) bool { return p.Optional })
 	for _, name := range names {
 		if !slices.Contains(optional, name) {
 			return nil, fmt.Errorf("there is no %q to leave out; there are %s", name, strings.Join(optional, ", "))
@@ -66,11 +66,11 @@ func (l List) Without(names ...string) (List, error) {
 	if len(names) == 0 {
 		return l, nil
 	}
-	return slices.DeleteFunc(slices.Clone(l), func(p Part) bool { return slices.Contains(names, p.Name) }), nil
+	return slices.DeleteFunc(slices.Clone(l), func(p Component) bool { return slices.Contains(names, p.Name) }), nil
 }
 
 // Admission returns the chain of all plugins, nil if there are none. Those up to the last
-// one that [Part.Repeats] are a chain of their own, which may run twice. The plugins and
+// one that [Component.Repeats] are a chain of their own, which may run twice. The plugins and
 // the chain are measured, under the names of kube-apiserver; nil: they are not.
 func (l List) Admission(metrics prometheus.Registerer) resource.Admission {
 	var chain resource.Admissions
@@ -214,7 +214,7 @@ func (l List) Install(server *apiserver.Server) error {
 	return server.Install(resources...)
 }
 
-// Boot returns the writes and requests of [Part.Boot] of all parts.
+// Boot returns the writes and requests of [Component.Boot] of all parts.
 func (l List) Boot(view storage.View, now time.Time) ([]storage.Write, []step.Request, error) {
 	var writes []storage.Write
 	var requests []step.Request
@@ -231,7 +231,7 @@ func (l List) Boot(view storage.View, now time.Time) ([]storage.Write, []step.Re
 	return writes, requests, nil
 }
 
-// Load runs [Part.Load] of all parts.
+// Load runs [Component.Load] of all parts.
 func (l List) Load(ctx context.Context) error {
 	var errs []error
 	for i := range l {
@@ -242,7 +242,7 @@ func (l List) Load(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Follows returns the buckets of [Part.Follows] of all parts.
+// Follows returns the buckets of [Component.Follows] of all parts.
 func (l List) Follows() []string {
 	var out []string
 	for i := range l {
@@ -251,7 +251,7 @@ func (l List) Follows() []string {
 	return out
 }
 
-// Lead runs [Part.Lead] of all parts.
+// Lead runs [Component.Lead] of all parts.
 func (l List) Lead(ctx context.Context) error {
 	for i := range l {
 		if lead := l[i].Lead; lead != nil {
@@ -263,7 +263,7 @@ func (l List) Lead(ctx context.Context) error {
 	return nil
 }
 
-// Close runs [Part.Close] of all parts.
+// Close runs [Component.Close] of all parts.
 func (l List) Close() {
 	for i := range l {
 		if l[i].Close != nil {

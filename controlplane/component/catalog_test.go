@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package part_test
+package component_test
 
 import (
 	"context"
@@ -18,8 +18,8 @@ import (
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/discovery"
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/component"
 	"github.com/steer-dev/steer/controlplane/internal/step"
-	"github.com/steer-dev/steer/controlplane/part"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -34,7 +34,7 @@ func serving(t *testing.T, resources ...*resource.Resource) (*apiserver.Server, 
 	if err := server.Install(resources...); err != nil {
 		t.Fatal(err)
 	}
-	return server, part.NewCatalog(server)
+	return server, component.NewCatalog(server)
 }
 
 // inVersions is a description whose objects are stored in the last of some versions; those whose

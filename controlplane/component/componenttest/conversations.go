@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package parttest
+package componenttest
 
 import (
 	"maps"
@@ -19,7 +19,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/apiserver/wiretest"
-	"github.com/steer-dev/steer/controlplane/part"
+	"github.com/steer-dev/steer/controlplane/component"
 )
 
 // Conversations are sent to servers that have some parts and nothing else: each
@@ -30,7 +30,7 @@ type Conversations struct {
 	// resource, and a subresource if they name one, of the parts.
 	Names []string
 	// Parts of the servers.
-	Parts func(*part.Deps) part.List
+	Parts func(*component.Deps) component.List
 	// Of names the resources whose answers are compared, as CustomResourceDefinitions are
 	// named: "pods", "deployments.apps". Empty: all of the parts.
 	Of []string
