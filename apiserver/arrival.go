@@ -87,7 +87,7 @@ func (a *arrival) await(ctx context.Context, user *auth.User, lag time.Duration)
 // enter counts the request as one that has no slot yet.
 func (a *arrival) enter(user *auth.User) (err error) {
 	if a.leave == nil {
-		a.leave, err = a.server.gate.Wait(passage(a.req, user))
+		a.leave, err = a.server.inFlight.Wait(digest(a.req, user))
 	}
 	return err
 }
@@ -126,8 +126,8 @@ func PassedOn(ctx context.Context) context.Context {
 	return context.WithValue(ctx, passedOnKey{}, true)
 }
 
-// passage returns the properties of a request of a user that decide whether it is admitted.
-func passage(r *endpoint.Request, user *auth.User) exchange.RequestDigest {
+// digest returns the properties of a request of a user that decide whether it is admitted.
+func digest(r *endpoint.Request, user *auth.User) exchange.RequestDigest {
 	ctx := r.HTTP.Context()
 	p := exchange.RequestDigest{
 		User: user.Name, Read: r.Verb == "get" || r.Verb == "list" || r.Verb == "head",

@@ -225,7 +225,7 @@ func (l *liveMetrics) descriptions() (inflight, long, objects *prometheus.Desc) 
 // Collect implements prometheus.Collector.
 func (l *liveMetrics) Collect(ch chan<- prometheus.Metric) {
 	inflight, long, objects := l.descriptions()
-	reads, writes, running := l.s.gate.Counts()
+	reads, writes, running := l.s.inFlight.Counts()
 	ch <- prometheus.MustNewConstMetric(inflight, prometheus.GaugeValue, float64(reads), "readOnly")
 	ch <- prometheus.MustNewConstMetric(inflight, prometheus.GaugeValue, float64(writes), "mutating")
 	ch <- prometheus.MustNewConstMetric(long, prometheus.GaugeValue, float64(running))

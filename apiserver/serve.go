@@ -95,7 +95,7 @@ func (s *Server) admitted(w *exchange.Writer, r *http.Request, req *endpoint.Req
 	if err := s.allowed(ctx, w, r, req, arrived); err != nil {
 		return err
 	}
-	leave, err := s.gate.Enter(passage(req, req.User))
+	leave, err := s.inFlight.Enter(digest(req, req.User))
 	if err != nil {
 		return s.elsewhere(err)
 	}

@@ -32,12 +32,12 @@ import (
 
 // Server serves resources. All methods are safe for concurrent use.
 type Server struct {
-	options Options
-	store   storage.Store
-	entropy Entropy
-	limits  Limits
-	metrics *metrics
-	gate    *exchange.MaxInFlight
+	options  Options
+	store    storage.Store
+	entropy  Entropy
+	limits   Limits
+	metrics  *metrics
+	inFlight *exchange.MaxInFlight
 	// impersonator lets users act as others.
 	impersonator auth.Impersonator
 	// leadership is nil where one server has the store.
@@ -103,7 +103,7 @@ func New(options Options) (*Server, error) {
 		s.notes = notes.New(options.NoteBytes)
 	}
 	s.impersonator.Authorizer = options.Authorizer
-	s.gate = exchange.NewMaxInFlight(exchange.Limits{
+	s.inFlight = exchange.NewMaxInFlight(exchange.Limits{
 		Reads: s.limits.Reads, Writes: s.limits.Writes, Watches: s.limits.WatchesPerUser,
 		Connections: s.limits.Connections, UserConnections: s.limits.ConnectionsPerUser,
 		UserWaiting: s.limits.WaitingPerUser, ConnectionWaiting: s.limits.WaitingPerConnection,
@@ -342,7 +342,7 @@ func (s *Server) EndWatches() {
 // flight, or for ctx. It is idempotent.
 func (s *Server) Stop(ctx context.Context) error {
 	s.EndWatches()
-	return s.gate.Drain(ctx)
+	return s.inFlight.Drain(ctx)
 }
 
 // Decode returns stored records of a served resource as objects in one of its versions, as

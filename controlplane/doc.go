@@ -17,7 +17,7 @@
 //
 // A plane serves as soon as [New] returns. [Plane.Start] adds what acts by
 // itself: the listener and the built-in controllers. A test or a simulation that
-// wants to decide when those act calls [Plane.Settle] or [Plane.Sync] instead.
+// wants to decide when those act calls [Plane.Settle] or [Plane.Step] instead.
 //
 // No Pod runs unless [Options.Workloads] asks for a simulated cluster, in which
 // Deployments roll out, Pods become ready and Jobs complete; see package

@@ -234,7 +234,7 @@ func (p *Plane) closeStore() error {
 	return p.store.Close()
 }
 
-// Sync lets every built-in controller act once on what it sees, and returns how
+// Step lets every built-in controller act once on what it sees, and returns how
 // many requests that took: 0 when all is settled. It fails with
 // [ErrControllersRun] while they act by themselves.
 func (p *Plane) Step(ctx context.Context) (int, error) { return p.stepped(ctx, p.runner.Advance) }

@@ -60,7 +60,7 @@ type Options struct {
 	// [Controllers] are those that there are. nil: none.
 	Disable []string
 	// ManualControllers keeps Start from running the built-in controllers:
-	// they act when [Plane.Sync] or [Plane.Settle] is called.
+	// they act when [Plane.Step] or [Plane.Settle] is called.
 	ManualControllers bool
 	// ShutdownDelay is how long Stop leaves everything as it is, except that /readyz fails:
 	// longer than load balancers take to notice. 0: not at all.

@@ -18,12 +18,12 @@ import (
 	"github.com/steer-dev/steer/controlplane/certificates"
 	"github.com/steer-dev/steer/controlplane/component"
 	"github.com/steer-dev/steer/controlplane/core"
+	"github.com/steer-dev/steer/controlplane/core/admissionregistration"
 	"github.com/steer-dev/steer/controlplane/core/device"
-	"github.com/steer-dev/steer/controlplane/core/flow"
+	"github.com/steer-dev/steer/controlplane/core/flowcontrol"
 	"github.com/steer-dev/steer/controlplane/core/node"
 	"github.com/steer-dev/steer/controlplane/core/pod"
 	"github.com/steer-dev/steer/controlplane/core/podspec"
-	"github.com/steer-dev/steer/controlplane/core/registration"
 	"github.com/steer-dev/steer/controlplane/core/service"
 	"github.com/steer-dev/steer/controlplane/core/service/ranges"
 	"github.com/steer-dev/steer/controlplane/crd"
@@ -119,8 +119,8 @@ func (p *Plane) parts(roles *rbac.Authorizer) (component.List, *authenticator, e
 			component.ServerController(apiservice.NewController()),
 			component.ServerController(apiservice.NewAvailability(aggregation)),
 			aggregation.DiscoveryPart(),
-			component.ServerController(flow.NewController()),
-			component.Controller(registration.NewPolicyController(server.Resources)),
+			component.ServerController(flowcontrol.NewController()),
+			component.Controller(admissionregistration.NewPolicyController(server.Resources)),
 			component.Controller(certificates.NewSigner(p.authority)),
 			component.Controller(certificates.NewCleaner()),
 			serviceaccount.NewDefaultAccounts().Part(d),
@@ -151,7 +151,7 @@ func (p *Plane) kinds(d component.Deps, authentication *authenticator) component
 		certificates.Part(),
 		pods.Part(),
 		device.Access{Authorizer: d.Authorizer, Store: d.Store}.Part(),
-		registration.Parameters{Authorizer: d.Authorizer, Store: d.Store, Catalog: d.Catalog}.Part(),
+		admissionregistration.Parameters{Authorizer: d.Authorizer, Store: d.Store, Catalog: d.Catalog}.Part(),
 		p.options.components(d.Store).Part(),
 	}
 }
@@ -188,7 +188,7 @@ func (p *Plane) own(d component.Deps, definitions *crd.Definitions, tokens *serv
 		{Name: "allocations of services", Health: service.Allocated(is)},
 		rbac.BootPart(d, p.options.Workloads != nil),
 		node.SystemPriorityClasses(d),
-		flow.BootPart(d),
+		flowcontrol.BootPart(d),
 		p.self.Part(d),
 		{Name: "processes behind services", Handlers: p.options.Webhooks.Services.Handlers()},
 		aggregation.Part(d),

@@ -21,7 +21,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/custom"
 	"github.com/steer-dev/steer/controlplane/certificates"
 	"github.com/steer-dev/steer/controlplane/component"
-	"github.com/steer-dev/steer/controlplane/core/flow"
+	"github.com/steer-dev/steer/controlplane/core/flowcontrol"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/controlplane/kubernetesservice"
 	"github.com/steer-dev/steer/controlplane/leadership"
@@ -200,7 +200,7 @@ func (p *Plane) declare() (component.List, *authenticator, error) {
 		o.Metrics = prometheus.NewRegistry()
 	}
 	server, err := apiserver.New(apiserver.Options{
-		Store: p.store, Authorizer: p.authorizer, Classify: flow.NewClassifier(p.store).Classify,
+		Store: p.store, Authorizer: p.authorizer, Classify: flowcontrol.NewClassifier(p.store).Classify,
 		Entropy: o.Entropy, Limits: o.Limits, Version: o.Version, Flags: o.Flags, StrictTransportSecurity: o.StrictTransportSecurity, Metrics: o.Metrics, Log: o.Log,
 	})
 	if err != nil {

@@ -55,7 +55,7 @@ type FieldManager interface {
 	Apply(ctx context.Context, live, applied Object, manager string, force bool) (Object, error)
 }
 
-// ScaleFieldManager may also be implemented by the Ownership of a [Subresource] with a
+// ScaleFieldManager may also be implemented by the FieldManager of a [Subresource] with a
 // Scale: it converts managedFields between an object and its Scale.
 type ScaleFieldManager interface {
 	FieldManager

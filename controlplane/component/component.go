@@ -9,7 +9,7 @@
 // bound to the server:
 //
 //	server, err := apiserver.New(...)
-//	parts := part.List{...}                    // each made with Deps{Server: server, ...}
+//	parts := component.List{...}                    // each made with Deps{Server: server, ...}
 //	server.Bind(apiserver.Bindings{Admission: parts.Admission(metrics), Checks: parts.Health()})
 //	err = parts.Install(server)
 //	writes, requests, err := parts.Boot(view, time.Now())

@@ -7,13 +7,13 @@ import (
 	"testing"
 
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/core/admissionregistration"
 	"github.com/steer-dev/steer/controlplane/core/autoscaling"
 	"github.com/steer-dev/steer/controlplane/core/device"
-	"github.com/steer-dev/steer/controlplane/core/flow"
-	"github.com/steer-dev/steer/controlplane/core/network"
+	"github.com/steer-dev/steer/controlplane/core/flowcontrol"
+	"github.com/steer-dev/steer/controlplane/core/networking"
 	"github.com/steer-dev/steer/controlplane/core/node"
 	"github.com/steer-dev/steer/controlplane/core/pod"
-	"github.com/steer-dev/steer/controlplane/core/registration"
 	"github.com/steer-dev/steer/controlplane/core/service"
 	"github.com/steer-dev/steer/controlplane/core/volume"
 	"github.com/steer-dev/steer/controlplane/core/workload"
@@ -24,8 +24,8 @@ import (
 func BenchmarkResources(b *testing.B) {
 	for b.Loop() {
 		for _, describe := range []func() []*resource.Resource{
-			autoscaling.Resources, device.Resources, flow.Resources, network.Resources, node.Resources, pod.Resources,
-			registration.Resources, service.Resources, volume.Resources, workload.Resources,
+			autoscaling.Resources, device.Resources, flowcontrol.Resources, networking.Resources, node.Resources, pod.Resources,
+			admissionregistration.Resources, service.Resources, volume.Resources, workload.Resources,
 		} {
 			describe()
 		}

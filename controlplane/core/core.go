@@ -12,10 +12,10 @@
 // A kind is a [kind.Definition] value with the Go type of k8s.io/api and what is special about
 // it. What all kinds have in common is in package kind, what rules have in common in
 // package valid. The kinds with many rules have a package for each family, with a table
-// of its kinds (see workload/workloads.go for the richest): autoscaling, device, flow,
-// network, node, pod, registration, service, volume, workload. The others are here, each
-// in a file of its own. docs/kinds.md says which rules of Kubernetes each kind has and
-// which it does not have yet.
+// of its kinds (see workload/workloads.go for the richest): admissionregistration,
+// autoscaling, device, flowcontrol, networking, node, pod, service, volume, workload. The
+// others are here, each in a file of its own. docs/kinds.md says which rules of Kubernetes
+// each kind has and which it does not have yet.
 package core
 
 import (
@@ -23,13 +23,13 @@ import (
 	"sync"
 
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/core/admissionregistration"
 	"github.com/steer-dev/steer/controlplane/core/autoscaling"
 	"github.com/steer-dev/steer/controlplane/core/device"
-	"github.com/steer-dev/steer/controlplane/core/flow"
-	"github.com/steer-dev/steer/controlplane/core/network"
+	"github.com/steer-dev/steer/controlplane/core/flowcontrol"
+	"github.com/steer-dev/steer/controlplane/core/networking"
 	"github.com/steer-dev/steer/controlplane/core/node"
 	"github.com/steer-dev/steer/controlplane/core/pod"
-	"github.com/steer-dev/steer/controlplane/core/registration"
 	"github.com/steer-dev/steer/controlplane/core/service"
 	"github.com/steer-dev/steer/controlplane/core/volume"
 	"github.com/steer-dev/steer/controlplane/core/workload"
@@ -49,13 +49,13 @@ func describe() []*resource.Resource {
 		workload.Resources(),
 		autoscaling.Resources(),
 		service.Resources(),
-		network.Resources(),
+		networking.Resources(),
 		volume.Resources(),
 		node.Resources(),
 		[]*resource.Resource{podDisruptionBudgets(), resourceQuotas(), limitRanges(), storageVersionMigrations()},
-		flow.Resources(),
+		flowcontrol.Resources(),
 		device.Resources(),
 		rbacKinds(),
-		registration.Resources(),
+		admissionregistration.Resources(),
 	)
 }

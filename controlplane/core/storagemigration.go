@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/core/admissionregistration"
 	"github.com/steer-dev/steer/controlplane/core/kind"
-	"github.com/steer-dev/steer/controlplane/core/registration"
 	"github.com/steer-dev/steer/controlplane/core/valid"
 )
 
@@ -28,7 +28,7 @@ func storageVersionMigrations() *resource.Resource {
 		Metadata: kind.Metadata{KeepMetadataInStatus: true},
 		Validate: validateMigration, ValidateStatus: validateMigrationStatus,
 		Warnings: func(_, _ migration) []string {
-			return []string{registration.NotEnforced("StorageVersionMigration")}
+			return []string{admissionregistration.NotEnforced("StorageVersionMigration")}
 		},
 		Columns: kind.Columns("Name:string", "Resource", "Status"),
 		Row: func(m migration) []any {

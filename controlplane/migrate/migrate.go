@@ -40,7 +40,7 @@ type Source struct {
 	Keys iter.Seq2[Key, error]
 }
 
-// Done says what became of the keys of a [Source].
+// Report says what became of the keys of a [Source].
 type Report struct {
 	// Taken counts the objects of each bucket.
 	Taken map[string]int

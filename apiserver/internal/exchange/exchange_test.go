@@ -123,7 +123,7 @@ func TestGateDrains(t *testing.T) {
 		default:
 		}
 		if _, err := g.Enter(exchange.RequestDigest{Read: true}); err == nil {
-			t.Error("a request came into a closed gate")
+			t.Error("a request came into a closed MaxInFlight")
 		}
 		leave()
 		if err := <-drained; err != nil {

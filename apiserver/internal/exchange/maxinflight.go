@@ -26,7 +26,7 @@ type Limits struct {
 }
 
 // Rule decides whether a user gets one more of the slots for reads or for writes. It is
-// asked for ordinary requests, with the gate locked. What priority and fairness is to
+// asked for ordinary requests, with MaxInFlight locked. What priority and fairness is to
 // replace is the rule: the other lanes do not depend on it.
 type Rule func(p RequestDigest, use Use) bool
 
@@ -60,7 +60,7 @@ const (
 	lanes
 )
 
-// RequestDigest describes a request to a gate.
+// RequestDigest is what MaxInFlight knows of a request.
 type RequestDigest struct {
 	User string
 	Lane Lane
@@ -73,7 +73,7 @@ type RequestDigest struct {
 }
 
 // Connection counts the requests of one connection before they have a slot.
-type Connection struct{ waiting int } // guarded by the gate
+type Connection struct{ waiting int } // guarded by MaxInFlight
 
 type connectionKey struct{}
 
@@ -97,7 +97,7 @@ type MaxInFlight struct {
 	// By lane.
 	reads, writes, watches, connections [lanes]slots
 	waiting                             slots
-	idle                                chan struct{} // closed when the gate is closed and empty
+	idle                                chan struct{} // closed when it is closed and empty
 }
 
 // slots are the requests of a kind in flight.
@@ -121,7 +121,7 @@ func (s *slots) free(user string) {
 	}
 }
 
-// NewMaxInFlight returns an open gate.
+// NewMaxInFlight returns one that admits requests.
 func NewMaxInFlight(l Limits) *MaxInFlight {
 	if l.Rule == nil {
 		l.Rule = EqualShares
@@ -202,7 +202,7 @@ func tooMany() error {
 	return apierrors.NewTooManyRequests("too many requests, please try again later", 1)
 }
 
-// Drain closes the gate and waits until no request is in flight.
+// Drain refuses further requests and waits until no request is in flight.
 func (g *MaxInFlight) Drain(ctx context.Context) error {
 	g.mu.Lock()
 	if !g.closed {

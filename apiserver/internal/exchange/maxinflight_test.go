@@ -12,23 +12,23 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
 )
 
-// gate is one whose refusals are checked.
-type gate struct {
+// limiter is one whose refusals are checked.
+type limiter struct {
 	*testing.T
 	*exchange.MaxInFlight
 }
 
-func (g gate) enter(p exchange.RequestDigest, admitted bool) (leave func()) {
+func (g limiter) enter(p exchange.RequestDigest, admitted bool) (leave func()) {
 	g.Helper()
 	return g.check(g.Enter, p, admitted)
 }
 
-func (g gate) wait(p exchange.RequestDigest, admitted bool) (leave func()) {
+func (g limiter) wait(p exchange.RequestDigest, admitted bool) (leave func()) {
 	g.Helper()
 	return g.check(g.Wait, p, admitted)
 }
 
-func (g gate) check(ask func(exchange.RequestDigest) (func(), error), p exchange.RequestDigest, admitted bool) (leave func()) {
+func (g limiter) check(ask func(exchange.RequestDigest) (func(), error), p exchange.RequestDigest, admitted bool) (leave func()) {
 	g.Helper()
 	leave, err := ask(p)
 	if (err == nil) != admitted || err != nil && !apierrors.IsTooManyRequests(err) {
@@ -39,7 +39,7 @@ func (g gate) check(ask func(exchange.RequestDigest) (func(), error), p exchange
 
 func TestGateRefusesWhatIsBeyondItsLimits(t *testing.T) {
 	t.Parallel()
-	g := gate{t, exchange.NewMaxInFlight(exchange.Limits{Reads: 1, Writes: 2, Watches: 1, Connections: 3, UserConnections: 2})}
+	g := limiter{t, exchange.NewMaxInFlight(exchange.Limits{Reads: 1, Writes: 2, Watches: 1, Connections: 3, UserConnections: 2})}
 	leave := g.enter(exchange.RequestDigest{Read: true}, true)
 	g.enter(exchange.RequestDigest{Read: true, User: "b"}, false)
 	for _, lane := range []exchange.Lane{exchange.Exempt, exchange.Reserved, exchange.Probe} {
@@ -71,7 +71,7 @@ func TestGateRefusesWhatIsBeyondItsLimits(t *testing.T) {
 func TestGateGivesEachUserAShare(t *testing.T) {
 	t.Parallel()
 	const slots = 24
-	g := gate{t, exchange.NewMaxInFlight(exchange.Limits{Writes: slots})}
+	g := limiter{t, exchange.NewMaxInFlight(exchange.Limits{Writes: slots})}
 	// most has a user take slots until it is refused.
 	most := func(user string) (held int) {
 		for {
@@ -101,7 +101,7 @@ func TestGateGivesEachUserAShare(t *testing.T) {
 func TestGateAsksItsRule(t *testing.T) {
 	t.Parallel()
 	var asked []exchange.Use
-	g := gate{t, exchange.NewMaxInFlight(exchange.Limits{Reads: 10, Rule: func(p exchange.RequestDigest, use exchange.Use) bool {
+	g := limiter{t, exchange.NewMaxInFlight(exchange.Limits{Reads: 10, Rule: func(p exchange.RequestDigest, use exchange.Use) bool {
 		asked = append(asked, use)
 		return p.User != "b"
 	}})}
@@ -117,7 +117,7 @@ func TestGateAsksItsRule(t *testing.T) {
 
 func TestGateBoundsWhatWaits(t *testing.T) {
 	t.Parallel()
-	g := gate{t, exchange.NewMaxInFlight(exchange.Limits{Reads: 1, UserWaiting: 3, ConnectionWaiting: 2})}
+	g := limiter{t, exchange.NewMaxInFlight(exchange.Limits{Reads: 1, UserWaiting: 3, ConnectionWaiting: 2})}
 	one := exchange.ConnectionFrom(exchange.WithConnection(t.Context()))
 	other := exchange.ConnectionFrom(exchange.WithConnection(t.Context()))
 	leave := g.wait(exchange.RequestDigest{User: "a", Connection: one}, true)

@@ -30,7 +30,7 @@ type Write struct {
 	Served  *Served
 	Version *resource.Version
 	sub     *resource.Subresource
-	// Strategy and Ownership of the object, or of the subresource that is written.
+	// Strategy and FieldManager of the object, or of the subresource that is written.
 	Strategy     resource.Strategy
 	FieldManager resource.FieldManager
 	// MetadataErrors of what is written, as for Strategy.

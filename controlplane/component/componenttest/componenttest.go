@@ -7,7 +7,7 @@
 //
 //	componenttest.Conversations{
 //		Names: []string{"kinds-flow"},
-//		Parts: func(part.Deps) part.List { return part.List{{Name: "kinds", Resources: flow.Resources()}} },
+//		Parts: func(component.Deps) component.List { return component.List{{Name: "kinds", Resources: flow.Resources()}} },
 //	}.Run(t)
 package componenttest
 

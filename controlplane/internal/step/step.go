@@ -53,8 +53,8 @@ type Controller interface {
 	// has the revision of the last observed write, calls for, in a fixed order.
 	// The result is empty when the state is as it should be.
 	Sync(view storage.View, now time.Time) []Request
-	// Done tells the outcome of a request that Step returned; of those of one step
-	// in their order, and before the next step unless the controller is [Pipelined].
+	// Done tells the outcome of a request that Sync returned; of those of one call
+	// in their order, and before the next Sync unless the controller is [Pipelined].
 	// Writes, and a Reset, may be observed between a step and its reports. After an
 	// error the subject of the request, if there still is one, is looked at again in
 	// the next step.
@@ -62,7 +62,7 @@ type Controller interface {
 }
 
 // Pipelined is a Controller that is stepped while requests of earlier steps are under way, so
-// that its objects do not wait for one another. Step returns no request about a subject
+// that its objects do not wait for one another. Sync returns no request about a subject
 // before all earlier ones about it are reported; requests about one subject are reported
 // in their order, others as they end.
 type Pipelined interface {
@@ -73,7 +73,7 @@ type Pipelined interface {
 
 // Waker is a Controller that also has something to do when only time passes.
 type Waker interface {
-	// Wake returns when Step has to be called although nothing was written;
+	// Wake returns when Sync has to be called although nothing was written;
 	// the zero time for never.
 	Wake() time.Time
 }
@@ -81,7 +81,7 @@ type Waker interface {
 // Signaller is a Controller that may have something to do because of what happens in this
 // process: nothing is written, and [Waker] could not know the time.
 type Signaller interface {
-	// OnSignal is called once, before anything else. signal has Step called soon; it
+	// OnSignal is called once, before anything else. signal has Sync called soon; it
 	// may be called at any time, from any goroutine, and does not block.
 	OnSignal(signal func())
 }
@@ -112,7 +112,7 @@ type Request struct {
 	Body []byte
 	// Subject names what the request is about.
 	Subject Subject
-	// Number is for the controller that asks: Report gets it back.
+	// Number is for the controller that asks: Done gets it back.
 	Number uint64
 	// Do, if set, carries the request out: one to another server, and not to this one. It
 	// returns when its context ends. Method and Path are then for logs.

@@ -8,7 +8,7 @@
 // stored, with $UID, $RV and $TIME for what every cluster has of its own.
 //
 //	STEER_UPSTREAM_BIN=bin go run ./cmd/bootstrap > ../controlplane/rbac/bootstrap.txt
-//	STEER_UPSTREAM_BIN=bin go run ./cmd/bootstrap -of flow > ../controlplane/core/flow/bootstrap.txt
+//	STEER_UPSTREAM_BIN=bin go run ./cmd/bootstrap -of flow > ../controlplane/core/flowcontrol/bootstrap.txt
 package main
 
 import (

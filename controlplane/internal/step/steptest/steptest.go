@@ -85,7 +85,7 @@ func Put(tb testing.TB, s storage.Store, key storage.Key, o any) {
 	}
 }
 
-// Handle shows a controller a write if it says that it concerns it, as a
+// Observe shows a controller a write if it says that it concerns it, as a
 // [step.Runner] does.
 func Observe(c step.Controller, e storage.Event) {
 	if c.Filter(e) {

@@ -60,7 +60,7 @@ func (w *World) Put(tb testing.TB, bucket, name, manifest string) storage.Key {
 	return key
 }
 
-// Sync returns the requests of one step of a controller.
+// Step returns the requests of one step of a controller.
 func (w *World) Step(tb testing.TB, look func(*cluster.Turn)) []step.Request {
 	tb.Helper()
 	turn := w.Memory.Begin(w.Store.Latest(), w.Now)

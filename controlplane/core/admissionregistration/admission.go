@@ -1,9 +1,9 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registration serves the kinds by which others extend the API server: webhook
+// Package admissionregistration serves the kinds by which others extend the API server: webhook
 // configurations, and admission policies with their bindings.
-package registration
+package admissionregistration
 
 import (
 	"strings"

@@ -1,18 +1,18 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package flow serves FlowSchemas and PriorityLevelConfigurations. This server queues no
+// Package flowcontrol serves FlowSchemas and PriorityLevelConfigurations. This server queues no
 // requests: it stores the objects, creates those of a fresh cluster, and [Classifier]
 // names the schema and the level of a request.
-package flow
+package flowcontrol
 
 import (
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/core/admissionregistration"
 	"github.com/steer-dev/steer/controlplane/core/kind"
-	"github.com/steer-dev/steer/controlplane/core/registration"
 )
 
 type (
@@ -35,7 +35,7 @@ func Resources() []*resource.Resource {
 			Validate:       func(s, _ schema) field.ErrorList { return validateSchema(s) },
 			ValidateStatus: func(s, _ schema) field.ErrorList { return validateSchemaStatus(s) },
 			Defaults:       func(s schema) { kind.OrDefault(&s.Spec.MatchingPrecedence, 1000) },
-			Warnings:       func(_, _ schema) []string { return []string{registration.NotEnforced("FlowSchema")} },
+			Warnings:       func(_, _ schema) []string { return []string{admissionregistration.NotEnforced("FlowSchema")} },
 			Columns:        kind.Columns("Name", "PriorityLevel", "MatchingPrecedence", "DistinguisherMethod", "Age", "MissingPL"),
 			Row: func(s schema) []any {
 				method, dangling := kind.None, "?"
@@ -56,9 +56,11 @@ func Resources() []*resource.Resource {
 			Validate:       func(l, _ level) field.ErrorList { return validateLevel(l) },
 			ValidateStatus: func(l, _ level) field.ErrorList { return validateLevelStatus(l) },
 			Defaults:       defaultLevel,
-			Warnings:       func(_, _ level) []string { return []string{registration.NotEnforced("PriorityLevelConfiguration")} },
-			Columns:        kind.Columns("Name", "Type", "NominalConcurrencyShares", "Queues", "HandSize", "QueueLengthLimit", "Age"),
-			Row:            levelRow,
+			Warnings: func(_, _ level) []string {
+				return []string{admissionregistration.NotEnforced("PriorityLevelConfiguration")}
+			},
+			Columns: kind.Columns("Name", "Type", "NominalConcurrencyShares", "Queues", "HandSize", "QueueLengthLimit", "Age"),
+			Row:     levelRow,
 		}.Resource(),
 	}
 }

@@ -1,17 +1,17 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package network_test
+package networking_test
 
 import (
 	"testing"
 
 	"github.com/steer-dev/steer/controlplane/core/kind/kindtest"
-	"github.com/steer-dev/steer/controlplane/core/network"
+	"github.com/steer-dev/steer/controlplane/core/networking"
 )
 
 func ingresses() kindtest.Kind {
-	return kindtest.Kind{Resources: network.Resources(), APIVersion: "networking.k8s.io/v1", Kind: "Ingress", Valid: `
+	return kindtest.Kind{Resources: networking.Resources(), APIVersion: "networking.k8s.io/v1", Kind: "Ingress", Valid: `
 metadata: {name: i, namespace: default}
 spec:
   ingressClassName: c
@@ -94,7 +94,7 @@ func TestIngressRow(t *testing.T) {
 }
 
 func ingressClasses() kindtest.Kind {
-	return kindtest.Kind{Resources: network.Resources(), APIVersion: "networking.k8s.io/v1", Kind: "IngressClass", Valid: `
+	return kindtest.Kind{Resources: networking.Resources(), APIVersion: "networking.k8s.io/v1", Kind: "IngressClass", Valid: `
 metadata: {name: c}
 spec:
   controller: example.com/ingress
@@ -120,7 +120,7 @@ func TestIngressClassValidation(t *testing.T) {
 }
 
 func policies() kindtest.Kind {
-	return kindtest.Kind{Resources: network.Resources(), APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy", Valid: `
+	return kindtest.Kind{Resources: networking.Resources(), APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy", Valid: `
 metadata: {name: p, namespace: default}
 spec:
   podSelector: {matchLabels: {a: b}}

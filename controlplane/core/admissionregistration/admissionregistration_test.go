@@ -1,17 +1,17 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package registration_test
+package admissionregistration_test
 
 import (
 	"testing"
 
+	"github.com/steer-dev/steer/controlplane/core/admissionregistration"
 	"github.com/steer-dev/steer/controlplane/core/kind/kindtest"
-	"github.com/steer-dev/steer/controlplane/core/registration"
 )
 
 func registered(kind, valid string) kindtest.Kind {
-	return kindtest.Kind{Resources: registration.Resources(), APIVersion: "admissionregistration.k8s.io/v1", Kind: kind, Valid: "metadata: {name: a}\n" + valid}
+	return kindtest.Kind{Resources: admissionregistration.Resources(), APIVersion: "admissionregistration.k8s.io/v1", Kind: kind, Valid: "metadata: {name: a}\n" + valid}
 }
 
 // webhook is one that both kinds of configurations may hold.

@@ -1,8 +1,8 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package network serves Ingresses, IngressClasses and NetworkPolicies.
-package network
+// Package networking serves Ingresses, IngressClasses and NetworkPolicies.
+package networking
 
 import (
 	"strings"

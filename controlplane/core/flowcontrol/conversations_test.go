@@ -1,21 +1,21 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package flow_test
+package flowcontrol_test
 
 import (
 	"testing"
 
 	"github.com/steer-dev/steer/controlplane/component"
 	"github.com/steer-dev/steer/controlplane/component/componenttest"
-	"github.com/steer-dev/steer/controlplane/core/flow"
+	"github.com/steer-dev/steer/controlplane/core/flowcontrol"
 )
 
 func TestFlowAnswersAreThoseOfKubeAPIServer(t *testing.T) {
 	t.Parallel()
 	componenttest.Conversations{
 		Parts: func(d *component.Deps) component.List {
-			return component.List{{Name: "kinds", Resources: flow.Resources()}, flow.BootPart(*d), component.ServerController(flow.NewController())}
+			return component.List{{Name: "kinds", Resources: flowcontrol.Resources()}, flowcontrol.BootPart(*d), component.ServerController(flowcontrol.NewController())}
 		},
 		Names: []string{"kinds-flow", "kinds-flow-status"},
 	}.Run(t)

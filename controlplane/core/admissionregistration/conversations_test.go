@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package registration_test
+package admissionregistration_test
 
 import (
 	"testing"
@@ -10,7 +10,7 @@ import (
 	"github.com/steer-dev/steer/controlplane/component"
 	"github.com/steer-dev/steer/controlplane/component/componenttest"
 	"github.com/steer-dev/steer/controlplane/core"
-	"github.com/steer-dev/steer/controlplane/core/registration"
+	"github.com/steer-dev/steer/controlplane/core/admissionregistration"
 	"github.com/steer-dev/steer/controlplane/rbac"
 )
 
@@ -21,8 +21,8 @@ func TestRegistrationAnswersAreThoseOfKubeAPIServer(t *testing.T) {
 			d.Authorizer = auth.Authorizers{auth.AllowMasters{}, rbac.New(d.Store)}
 			return component.List{
 				{Name: "kinds", Resources: core.Resources()},
-				registration.Parameters{Authorizer: d.Authorizer, Store: d.Store, Catalog: d.Catalog}.Part(),
-				component.Controller(registration.NewPolicyController(d.Server.Resources)),
+				admissionregistration.Parameters{Authorizer: d.Authorizer, Store: d.Store, Catalog: d.Catalog}.Part(),
+				component.Controller(admissionregistration.NewPolicyController(d.Server.Resources)),
 			}
 		},
 		Of: []string{
