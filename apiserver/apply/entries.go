@@ -201,7 +201,7 @@ func typedEntries(record []entry) []metav1.ManagedFieldsEntry {
 		return nil
 	}
 	out := make([]metav1.ManagedFieldsEntry, len(record))
-	var text []byte
+	text := make([]byte, 0, 2048)
 	for i := range record {
 		e := &record[i]
 		if !e.changed {

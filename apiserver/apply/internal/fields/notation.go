@@ -102,12 +102,10 @@ func cutLabel(text string) (label, rest string, ok bool) {
 }
 
 // Text returns a set as FieldsV1 text.
-func (t *Tree) Text() string { return string(t.AppendText(nil)) }
+func (t *Tree) Text() string { return string(t.AppendText(make([]byte, 0, 24*len(t.branches)))) }
 
 // AppendText appends the FieldsV1 text of a set.
-func (t *Tree) AppendText(out []byte) []byte {
-	return t.appendText(slices.Grow(out, 24*len(t.branches)), 0)
-}
+func (t *Tree) AppendText(out []byte) []byte { return t.appendText(out, 0) }
 
 func (t *Tree) appendText(out []byte, at int32) []byte {
 	out = append(out, '{')
