@@ -238,21 +238,22 @@ func (c *controller[K]) waitForSync(ctx context.Context, source Source[K]) bool 
 
 // work is one worker.
 func (c *controller[K]) work(ctx context.Context) {
+	goroutine := trace.Goroutine()
 	for item, ok := c.queue.Get(); ok; item, ok = c.queue.Get() {
-		c.run(ctx, &item)
+		c.run(ctx, &item, goroutine)
 		c.queue.Done(item.Key)
 	}
 }
 
-// run makes one attempt and settles what comes of it.
-func (c *controller[K]) run(ctx context.Context, item *queue.Item[K]) {
+// run makes one attempt, on a goroutine of that number, and settles what comes of it.
+func (c *controller[K]) run(ctx context.Context, item *queue.Item[K], goroutine uint64) {
 	object, request := c.describe(item.Key)
 	c.soon.Begin(item.Key)
 	began := time.Now()
 	a := newAttempt(ctx, c.shared, object, request)
 	c.shared.deps.Trace.Begin(&a.record, trace.Start{
 		Controller: c.shared.name, Object: object, Request: request, Began: began,
-		Waited: item.Waited, Retries: item.Failures, Causes: item.Causes,
+		Waited: item.Waited, Retries: item.Failures, Causes: item.Causes, Goroutine: goroutine,
 	})
 	var timedOut bool
 	result, err := c.attempt(a, item.Key, &timedOut)

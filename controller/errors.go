@@ -4,12 +4,14 @@
 package controller
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/steer-dev/steer/controller/internal/children"
+	"github.com/steer-dev/steer/trace"
 )
 
 // Terminal marks an error that no retry can mend: it is logged and counted, and
@@ -38,7 +40,22 @@ type PanicError struct {
 	Stack []byte
 }
 
-func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+func (e *PanicError) Error() string {
+	if at := e.where(); at != "" {
+		return fmt.Sprintf("panic at %s: %v", at, e.Value)
+	}
+	return fmt.Sprintf("panic: %v", e.Value)
+}
+
+// where is the line of the reconciler that panicked, or called what did.
+func (e *PanicError) where() string {
+	i := bytes.LastIndex(e.Stack, []byte("\npanic("))
+	if i < 0 {
+		return ""
+	}
+	frames := trace.Record{Stack: string(e.Stack[i:])}
+	return frames.Where()
+}
 
 // Unwrap returns the value when it is an error.
 func (e *PanicError) Unwrap() error {

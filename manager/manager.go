@@ -292,7 +292,8 @@ func (m *Manager) run(ctx context.Context, fail context.CancelCauseFunc) error {
 
 	grace, cancel := m.grace()
 	defer cancel()
-	return errors.Join(led.join(grace), rest.join(grace))
+	defer m.tellWaiting(led, rest)()
+	return m.stuck(errors.Join(led.join(grace), rest.join(grace)))
 }
 
 // lead launches the leader's runnables, after winning the election if there is

@@ -4,6 +4,7 @@
 package manager
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/controller"
+	"github.com/steer-dev/steer/trace"
 )
 
 // newManager makes a manager of a cluster that gets no request.
@@ -164,8 +166,11 @@ func scheme(t *testing.T) *runtime.Scheme {
 func TestARunnableThatDoesNotReturnIsNamed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := newManager(t, func(o *Options) { o.StopGrace = time.Minute })
+		var log bytes.Buffer
+		m := newManager(t, func(o *Options) { o.StopGrace, o.Log = time.Minute, slog.New(slog.NewTextHandler(&log, nil)) })
 		release := make(chan struct{})
+		var attempt trace.Active
+		m.Recorder().Begin(&attempt, trace.Start{Controller: "webs", Object: trace.Object{Kind: "Web", Name: "a"}, Began: time.Now()})
 		stuck := named{name: "stuck", journal: func(s string) {
 			if strings.HasPrefix(s, "end") {
 				<-release
@@ -180,6 +185,13 @@ func TestARunnableThatDoesNotReturnIsNamed(t *testing.T) {
 		err := m.Start(ctx)
 		if !errors.Is(err, ErrStopTimeout) || !strings.Contains(err.Error(), "stuck") {
 			t.Errorf("Start: %v, want ErrStopTimeout and the name", err)
+		}
+		if want := "; running: webs a: - -> - -> - -> running for 1m0s"; !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("Start: %v, want %q", err, want)
+		}
+		// Who is killed meanwhile has said what it waits for.
+		if got := log.String(); strings.Count(got, "is told to end and waits") != 5 || !strings.Contains(got, `for=stuck running="[webs a: - -> - -> - -> running for 1s]"`) {
+			t.Errorf("it has logged:\n%s", got)
 		}
 		if waited := time.Since(began); waited != time.Minute {
 			t.Errorf("waited %s, want the grace", waited)

@@ -330,6 +330,14 @@ func TestDebuggingShowsReconcilesAsJSONLinesAndProfiles(t *testing.T) {
 			t.Errorf("%s: %v %s", path, err, line)
 		}
 	}
+	var running trace.Active
+	m.recorder.Begin(&running, trace.Start{Controller: "crontab", Object: trace.Object{Kind: "CronTab", Name: "a"}, Began: time.Now(), Goroutine: trace.Goroutine()})
+	defer running.End(trace.End{})
+	var r trace.Record
+	if err := json.NewDecoder(get("/debug/reconciles?running").Body).Decode(&r); err != nil || r.Name != "a" || r.Outcome != trace.Running ||
+		!strings.Contains(r.Stack, "TestDebuggingShowsReconcilesAsJSONLinesAndProfiles") {
+		t.Errorf("what runs: %v, %+v", err, r)
+	}
 }
 
 // blockingCollector reports that it is asked and answers when it is let.

@@ -18,6 +18,7 @@ import (
 	"github.com/steer-dev/steer/certificate"
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/internal/connections"
+	"github.com/steer-dev/steer/manager/internal/debug"
 )
 
 const (
@@ -78,7 +79,7 @@ func (s *servers) start(ctx context.Context, m *Manager) error {
 	}{
 		{"health", o.HealthAddress, &s.health, func() *http.Server { return newServer(m.healthHandler(), o.Log) }},
 		{"metrics", o.Metrics.Address, &s.scraping, func() *http.Server { return s.metricsServer(m) }},
-		{"debug", o.DebugAddress, &s.debugging, func() *http.Server { return newServer(debugHandler(ctx, m.recorder), o.Log) }},
+		{"debug", o.DebugAddress, &s.debugging, func() *http.Server { return newServer(debug.Handler(ctx, m.recorder), o.Log) }},
 	} {
 		if server.address == "" {
 			continue

@@ -30,6 +30,9 @@ type Start struct {
 	Retries    int
 	// Causes may be nil. It is read before Begin returns and not kept.
 	Causes *Causes
+	// Goroutine that runs it, as [Goroutine] returns it, so that its stack can be shown
+	// meanwhile. 0: it is not known.
+	Goroutine uint64
 }
 
 // End is what is known when a reconcile has ended.
@@ -51,6 +54,9 @@ type Active struct {
 	id       ID
 	omitted  int
 	secret   bool
+
+	goroutine      uint64
+	next, previous *Active // of those that are open; the recorder's
 }
 
 // ID of the reconcile.
@@ -112,6 +118,7 @@ func (a *Active) End(end End) {
 			text = end.Err.Error()
 		}
 	}
+	a.recorder.active.remove(a)
 	b.end(&end, omitted, text)
 	a.recorder.append(b)
 }

@@ -280,9 +280,11 @@ const (
 	Allowed
 	// Denied: a webhook did not admit the request.
 	Denied
+	// Running: it has not ended; see [Recorder.Running].
+	Running
 )
 
-var outcomeNames = [...]string{"", "done", "requeued", "again", "conflicted", "failed", "terminal", "panicked", "timedout", "gaveup", "stopped", "allowed", "denied"}
+var outcomeNames = [...]string{"", "done", "requeued", "again", "conflicted", "failed", "terminal", "panicked", "timedout", "gaveup", "stopped", "allowed", "denied", "running"}
 
 // String returns the lower-case name.
 func (o Outcome) String() string { return nameOf(outcomeNames[:], uint8(o)) }
@@ -297,7 +299,7 @@ func (o *Outcome) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Record is one finished reconcile, or one answer of a webhook.
+// Record is one reconcile, or one answer of a webhook.
 type Record struct {
 	ID ID `json:"id"`
 	// Controller is the name of the controller, or the path of the webhook.
@@ -331,6 +333,8 @@ type Record struct {
 	// Missed counts the records that were overwritten between the one read
 	// before and this one, because the reader was too slow.
 	Missed int `json:"missed,omitempty"`
+	// Stack is that of the goroutine of one that is running.
+	Stack string `json:"stack,omitempty"`
 }
 
 // String tells the record in one line: controller and object, causes, reads,
@@ -352,6 +356,13 @@ func (r Record) String() string {
 	b.WriteString(" -> " + r.Outcome.String())
 	if r.After > 0 {
 		fmt.Fprintf(&b, ", again in %v", r.After)
+	}
+	if r.Outcome == Running {
+		fmt.Fprintf(&b, " for %v", r.Took.Round(time.Millisecond))
+		if where := r.Where(); where != "" {
+			b.WriteString(" at " + where)
+		}
+		return b.String()
 	}
 	fmt.Fprintf(&b, " in %v", r.Took.Round(time.Microsecond))
 	if r.Error != "" {

@@ -40,6 +40,7 @@ type Recorder struct {
 	off     bool
 	limit   int // of segments
 	buffers sync.Pool
+	active  active
 
 	mu       sync.Mutex
 	segments [][]byte // oldest first; records framed by their length
@@ -73,9 +74,10 @@ func (r *Recorder) Begin(a *Active, s Start) {
 	if r.off {
 		return
 	}
-	a.recorder = r
+	a.recorder, a.goroutine = r, s.Goroutine
 	a.buffer = r.buffers.Get().(*buffer)
 	a.buffer.start(a.id, &s)
+	r.active.add(a)
 }
 
 // append stores a finished record and takes its buffer back.

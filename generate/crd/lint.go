@@ -23,7 +23,8 @@ import (
 
 // Lint records what the API server would say against the definitions in the named
 // outputs: rules that do not compile or cost too much, defaults that do not fit,
-// schemas that are not structural. [Generator.Generate] must have run. Compiling
+// schemas that are not structural; and what it takes without a word, paths to fields
+// that there are not. [Generator.Generate] must have run. Compiling
 // rules takes longer than all the rest, so it is for the caller to leave out what
 // has not changed.
 func (g *Generator) Lint(p *load.Program, names []string) {
@@ -45,6 +46,9 @@ func (g *Generator) Lint(p *load.Program, names []string) {
 			}
 		}
 		d.lint(p, &in)
+		for i := range d.versions {
+			d.versions[i].checkPaths(p, d.kind)
+		}
 	}
 }
 

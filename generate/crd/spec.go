@@ -36,6 +36,7 @@ type version struct {
 	warning          *string
 	schema           *schema.Schema
 	columns          []printColumn
+	locations        []location // of columns and scale
 	selectable       []string
 	hasSubresources  bool
 	status           bool
@@ -152,9 +153,14 @@ func (d *definition) apply(p *load.Program, set markers.Set, v *version) {
 			d.resource(data)
 		case printColumn:
 			v.columns = append(v.columns, data)
+			v.locations = append(v.locations, location{marker.Pos, "printer column " + data.Name, data.JSONPath})
 			v.hasSubresources = true // as the API group's first tool did it
 		case subresourceScale:
 			v.scale, v.hasSubresources = &data, true
+			v.locations = append(v.locations, location{marker.Pos, "subresource scale, specpath", data.SpecPath}, location{marker.Pos, "subresource scale, statuspath", data.StatusPath})
+			if data.SelectorPath != nil {
+				v.locations = append(v.locations, location{marker.Pos, "subresource scale, selectorpath", *data.SelectorPath})
+			}
 		case selectableField:
 			v.selectable = append(v.selectable, data.JSONPath)
 		case deprecatedVersion:

@@ -119,7 +119,7 @@ func (v *live) lack(right rights.Right, text string) {
 func (v *live) snapshot() screen.Screen {
 	rows := v.feed.Rows(v.author)
 	subjects, items, latest := v.feed.Subjects()
-	failures := v.feed.Failures()
+	failures, running := v.feed.Failures(), v.feed.Running()
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	s := v.screen
@@ -144,6 +144,7 @@ func (v *live) snapshot() screen.Screen {
 			s.Problems = append(s.Problems, "the operator "+l.text)
 		}
 	}
+	s.Problems = append(s.Problems, running...)
 	return s
 }
 

@@ -47,6 +47,7 @@ type Feed struct {
 	mu          sync.Mutex
 	controllers []*tally
 	records     []trace.Record // the newest last
+	running     []trace.Record // the oldest first
 }
 
 // tally is what one controller did since the operator was started.
@@ -92,7 +93,7 @@ func (f *Feed) Arguments() []string {
 // Follow reads the feed of an operator that was just started until ctx ends.
 func (f *Feed) Follow(ctx context.Context) {
 	f.mu.Lock()
-	f.controllers, f.records = nil, nil
+	f.controllers, f.records, f.running = nil, nil, nil
 	f.mu.Unlock()
 	f.last = trace.ID{}
 	var both sync.WaitGroup
@@ -105,6 +106,7 @@ func (f *Feed) Follow(ctx context.Context) {
 	})
 	for ctx.Err() == nil {
 		_ = read(ctx, "http://"+f.metrics+"/metrics", f.readQueues)
+		_ = read(ctx, f.reconciles()+"?running", f.readRunning)
 		pause(ctx)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -56,6 +57,34 @@ func TestFeedCountsByController(t *testing.T) {
 	}
 	if lines := f.Reconciles(latest); len(lines) != 4 {
 		t.Errorf("got %q", lines)
+	}
+}
+
+func TestFeedShowsWhatRunsForLong(t *testing.T) {
+	t.Parallel()
+	changes := 0
+	f := &Feed{changed: func() { changes++ }}
+	for _, step := range []struct {
+		took time.Duration
+		want string
+	}{{500 * time.Millisecond, ""}, {90 * time.Second, "Web default/a: running for 1m30s at /shop/web.go:9"}} {
+		var body strings.Builder
+		record := trace.Record{
+			Controller: "webs", Object: trace.Object{Kind: "Web", Namespace: "default", Name: "a"}, Outcome: trace.Running, Took: step.took,
+			Stack: "goroutine 4 [sleep]:\ntime.Sleep(1)\n\t/go/src/time/sleep.go:1\nexample.com/shop.(*R).Reconcile(...)\n\t/shop/web.go:9 +0x1",
+		}
+		if err := trace.WriteJSON(&body, slices.Values([]trace.Record{record})); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.readRunning(strings.NewReader(body.String())); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(f.Running(), "\n"); got != step.want {
+			t.Errorf("got %q, want %q", got, step.want)
+		}
+	}
+	if err := f.readRunning(strings.NewReader("")); err != nil || f.Running() != nil || changes != 3 {
+		t.Errorf("after its end: %v, %q, %d changes", err, f.Running(), changes)
 	}
 }
 

@@ -143,7 +143,7 @@ func (s *Screen) body(to *painter) {
 	switch {
 	case s.View == Log:
 		for _, line := range s.Log {
-			to.add("", line)
+			to.wrap("", line)
 		}
 	case s.Reading:
 		to.add(faint, "reading ...")

@@ -61,6 +61,15 @@ first[2J2J
 second
 third
 [j/k] scroll  [esc] back  [r]estart  [d]ebug  [q]uit`},
+		"a line of the log is shown to its end": {func(s *Screen) {
+			s.View, s.Log = Log, []string{"first", `level=ERROR msg="Reconciler error" error="panic at /shop/internal/controller/shop_controller.go:31: nil map"`}
+		}, 40, 20, false, `
+guestbook  Kubernetes 1.36  .steer/kube…
+first
+level=ERROR msg="Reconciler error"
+  error="panic at /shop/internal/control
+  ler/shop_controller.go:31: nil map"
+[j/k] scroll  [esc] back  [r]estart  [d…`},
 		"an object": {func(s *Screen) { s.View = Object }, 100, 5, false, `
 guestbook  Kubernetes 1.37  .steer/kubeconfig  build 1.4s
 Guestbook default/demo: reconciles

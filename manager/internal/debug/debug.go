@@ -1,20 +1,23 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package manager
+// Package debug serves what shows the inside of a running operator.
+package debug
 
 import (
 	"context"
 	"net/http"
 	"net/http/pprof"
+	"slices"
 
 	"github.com/steer-dev/steer/trace"
 )
 
-// debugHandler serves what shows the inside of a running operator:
+// Handler serves what shows the inside of a running operator:
 // profiles below /debug/pprof/, and the flight recorder at /debug/reconciles as
-// JSON lines, with ?follow as they come until stopping ends.
-func debugHandler(stopping context.Context, recorder *trace.Recorder) http.Handler {
+// JSON lines, with ?follow as they come until stopping ends, and with ?running those that
+// have not ended, each with its stack.
+func Handler(stopping context.Context, recorder *trace.Recorder) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
@@ -24,6 +27,10 @@ func debugHandler(stopping context.Context, recorder *trace.Recorder) http.Handl
 	mux.HandleFunc("GET /debug/reconciles", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/jsonl")
 		// A write fails when the reader has gone: its error is not needed.
+		if r.URL.Query().Has("running") {
+			_ = trace.WriteJSON(w, slices.Values(recorder.Running()))
+			return
+		}
 		if !r.URL.Query().Has("follow") {
 			_ = trace.WriteJSON(w, recorder.Records())
 			return
