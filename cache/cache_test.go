@@ -295,7 +295,7 @@ func TestUndeclaredReadsCanBeErrorsOrWatches(t *testing.T) {
 	inBubble(t, cache.Options{Undeclared: cache.UndeclaredError}, func(t *testing.T, r *rig) {
 		r.start()
 		err := r.client.Get(context.Background(), key("a"), &corev1.ConfigMap{})
-		const want = "get ConfigMap default/a: the cache does not watch ConfigMap: declare it with m.Cache().Informer(&v1.ConfigMap{}), or with controller.Owns, Watches or References of *v1.ConfigMap, or read with client.Live"
+		const want = "get ConfigMap default/a: the cache does not watch ConfigMap: declare it with controller.Owns[*v1.ConfigMap](), Watches or References of a controller that makes or follows these objects, else m.Cache().Informer(&v1.ConfigMap{}), or read with client.Live"
 		if err == nil || err.Error() != want {
 			t.Fatalf("got %v\nwant %s", err, want)
 		}

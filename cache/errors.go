@@ -52,7 +52,7 @@ func (e *NotIndexedError) Error() string {
 // declaration is what declares a kind: in the setup of an operator, or by an option
 // of a controller.
 func declaration(goType string) string {
-	return fmt.Sprintf("m.Cache().Informer(&%[1]s{}), or with controller.Owns, Watches or References of *%[1]s", goType)
+	return fmt.Sprintf("controller.Owns[*%[1]s](), Watches or References of a controller that makes or follows these objects, else m.Cache().Informer(&%[1]s{})", goType)
 }
 
 // NotSyncedError is a wait for a sync that ended early.

@@ -233,7 +233,7 @@ func TestListerIteratesWithoutCopies(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx := context.Background()
-		if _, err := lister.All(ctx); err == nil || !strings.Contains(err.Error(), "declare it with m.Cache().Informer(&v1.ConfigMap{})") {
+		if _, err := lister.All(ctx); err == nil || !strings.Contains(err.Error(), "else m.Cache().Informer(&v1.ConfigMap{})") {
 			t.Fatalf("undeclared: %v", err)
 		}
 		r.informer(&corev1.ConfigMap{})

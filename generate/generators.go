@@ -5,6 +5,8 @@ package generate
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -103,7 +105,7 @@ func kinds() []kind {
 		}),
 		define(kind{
 			name: "rbac", markers: rbac.Markers, wanted: rbac.Wanted, leaves: true,
-			options: func(string) any { return rbac.Options{RoleName: managerRole} },
+			options: func(dir string) any { return rbac.Options{RoleName: managerRole, LeaderElection: elects(dir)} },
 		}, "ClusterRoles and Roles.", func(o rbac.Options, _ Mode) generator { return &rbac.Generator{Options: o} }),
 		define(kind{
 			name: "webhook", markers: webhook.Markers, wanted: webhook.Wanted, leaves: true,
@@ -197,6 +199,18 @@ func codeBy(tool string) func(text []byte) bool {
 
 // managerRole is the name of the role in kubebuilder projects.
 const managerRole = "manager-role"
+
+// elects reports whether the operator of dir takes part in a leader election for which no
+// file gives it the rights: those of projects do, in the manifests that deploy them.
+// Projects of kubebuilder, and those that are deployed with kustomize, have a file.
+func elects(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "PROJECT"))
+	if err != nil {
+		return false
+	}
+	_, err = os.Stat(filepath.Join(dir, "config", "rbac", "leader_election_role.yaml"))
+	return errors.Is(err, fs.ErrNotExist)
+}
 
 // boilerplate is the licence header that kubebuilder projects keep for generated
 // code, "" if there is none.

@@ -16,6 +16,7 @@ import (
 	"github.com/steer-dev/steer/generate/load"
 	"github.com/steer-dev/steer/generate/markers"
 	"github.com/steer-dev/steer/generate/rbac"
+	"github.com/steer-dev/steer/generate/webhook"
 )
 
 // CompatibleVersion is the version of controller-gen whose behaviour is matched.
@@ -182,18 +183,10 @@ type Places struct {
 
 // Places reads the packages of the request.
 func (r *Request) Places(ctx context.Context) (*Places, error) {
-	if err := r.complete(); err != nil {
-		return nil, err
-	}
-	resolver, err := load.NewFast(load.Build{Dir: r.Dir, Tags: r.Tags})
+	p, err := r.sources(ctx)
 	if err != nil {
 		return nil, err
 	}
-	p, err := load.Load(ctx, resolver, r.Paths, methods()...)
-	if err != nil {
-		return nil, err
-	}
-	p.Collector = r.collector(nil)
 	return &Places{program: p, generator: r.definitions()}, nil
 }
 
@@ -249,6 +242,24 @@ func webhookAdvice(p *load.Program) (string, error) {
 // Roles returns the markers of roles in the packages, with their places, in the order of
 // the sources.
 func (r *Request) Roles(ctx context.Context) ([]rbac.Located, error) {
+	p, err := r.sources(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return rbac.Locate(p), nil
+}
+
+// Webhooks returns the markers of webhooks in the packages, as Roles does those of roles.
+func (r *Request) Webhooks(ctx context.Context) ([]webhook.Located, error) {
+	p, err := r.sources(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return webhook.Locate(p), nil
+}
+
+// sources reads the packages, with their markers.
+func (r *Request) sources(ctx context.Context) (*load.Program, error) {
 	if err := r.complete(); err != nil {
 		return nil, err
 	}
@@ -261,5 +272,5 @@ func (r *Request) Roles(ctx context.Context) ([]rbac.Located, error) {
 		return nil, err
 	}
 	p.Collector = r.collector(nil)
-	return rbac.Locate(p), nil
+	return p, nil
 }

@@ -96,6 +96,21 @@ rules:
 	if diff := cmp.Diff(want, role("rbac:roleName=thing,leaderElection=true", "paths=./...")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+
+	// The operator of a project elects a leader; without arguments the role is there, unless
+	// a file has it.
+	const leader = "name: manager-role-leader-election"
+	if text := role(); strings.Contains(text, leader) {
+		t.Errorf("a module that is no project:\n%s", text)
+	}
+	edit(t, filepath.Join(dir, "PROJECT"), "version: \"3\"\n")
+	if text := role(); !strings.Contains(text, leader) {
+		t.Errorf("a project:\n%s", text)
+	}
+	edit(t, filepath.Join(dir, "config/rbac/leader_election_role.yaml"), "kind: Role\n")
+	if text := role(); strings.Contains(text, leader) {
+		t.Errorf("a project with a file for it:\n%s", text)
+	}
 }
 
 func TestRolesAndWebhooksWithoutMarkersAreStale(t *testing.T) {

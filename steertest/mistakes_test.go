@@ -48,7 +48,17 @@ func TestAMistakeFailsTheTestAtOnceWithTheLineToAdd(t *testing.T) {
 		mistake func(context.Context, client.Client, *corev1.ConfigMap) error
 		want    []string
 	}{
-		"a read of a kind without an informer": {readsASecret, []string{"does not watch Secret", "_, err := m.Cache().Informer(&v1.Secret{})"}},
+		"a read of a kind without an informer": {readsASecret, []string{
+			"steertest/mistakes_test.go:35: get Secret default/none: the cache does not watch Secret", "If the operator makes these objects", "controller.Owns[*v1.Secret]()", "_, err := m.Cache().Informer(&v1.Secret{})",
+		}},
+		"children that no controller watches": {func(ctx context.Context, _ client.Client, cm *corev1.ConfigMap) error {
+			return new(controller.Children[*corev1.Secret]).Apply(ctx, cm, []*corev1.Secret{{ObjectMeta: metav1.ObjectMeta{Name: "child"}}})
+		}, []string{"does not watch these children. Add this option to controller.Add:\n\tcontroller.Owns[*v1.Secret]()"}},
+		"a panic": {func(context.Context, client.Client, *corev1.ConfigMap) error {
+			var none map[string]string
+			none["a"] = "" //nolint:staticcheck // it is the mistake
+			return nil
+		}, []string{"panic at ", "steertest/mistakes_test.go:59: assignment to entry in nil map"}},
 		"a list by a field without an index": {func(ctx context.Context, c client.Client, _ *corev1.ConfigMap) error {
 			return c.List(ctx, &corev1.ConfigMapList{}, client.MatchingFields{"data.owner": "me"})
 		}, []string{`no index of the field "data.owner" of ConfigMap`, `m.Cache().IndexField(&v1.ConfigMap{}, "data.owner", func(o client.Object) []string`}},
@@ -68,6 +78,9 @@ func TestAMistakeFailsTheTestAtOnceWithTheLineToAdd(t *testing.T) {
 				if !strings.Contains(got, want) {
 					t.Errorf("message without %q: %s", want, got)
 				}
+			}
+			if strings.Count(got, "\n") > 20 {
+				t.Errorf("it is long: %s", got)
 			}
 			if strings.Count(got, "Options.Mistakes") > 2 { // when it happens, and as the reason why the wait ended
 				t.Errorf("it is repeated: %s", got)

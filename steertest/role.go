@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -28,6 +29,8 @@ const (
 	// defaultRole is where kubebuilder projects keep what is generated from
 	// +kubebuilder:rbac markers.
 	defaultRole = "config/rbac/role.yaml"
+	// leaderRole lies beside it where what a leader needs is not generated.
+	leaderRole = "leader_election_role.yaml"
 	// serviceAccount and its namespace are the operator's.
 	serviceAccount, serviceAccountNamespace = "operator", "steertest"
 )
@@ -65,7 +68,11 @@ func (e *Env) configOfOperator() *rest.Config {
 	}
 	var roles []manifest.Object
 	if err == nil {
-		roles, err = manifest.Read(path)
+		paths := []string{path}
+		if leader := filepath.Join(filepath.Dir(path), leaderRole); filepath.Base(path) == filepath.Base(defaultRole) && exists(leader) {
+			paths = append(paths, leader)
+		}
+		roles, err = manifest.Read(paths...)
 	}
 	if err == nil {
 		err = e.bind(roles)
@@ -85,6 +92,11 @@ func (e *Env) configOfOperator() *rest.Config {
 	e.roleFile, e.refusals = path, permissions.NewRefusals(administrator)
 	cfg.Wrap(e.refusals.Wrap)
 	return cfg
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
 }
 
 // operatorOf is cfg for the operator, whose writes are noted.

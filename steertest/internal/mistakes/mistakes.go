@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"sync"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/steer-dev/steer/cache"
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/controller"
+	"github.com/steer-dev/steer/trace"
 	"github.com/steer-dev/steer/webhook"
 )
 
@@ -52,16 +54,22 @@ func Webhooks(server *webhook.Server, configured []*unstructured.Unstructured) e
 }
 
 // Intercept is for interceptor.Each: it sees what the operator's client returns,
-// whatever the operator makes of it.
+// whatever the operator makes of it, and where it called.
 func (m *Finder) Intercept(_ context.Context, _ client.Call, do func() error) error {
 	err := do()
-	m.Look(err)
+	if m.adviceOn(err, "") != "" {
+		m.look(err, string(debug.Stack()))
+	}
 	return err
 }
 
 // Look reports err if it is a mistake.
-func (m *Finder) Look(err error) {
-	advice := m.adviceOn(err)
+func (m *Finder) Look(err error) { m.look(err, "") }
+
+// look reports err if it is a mistake; stack is that of the call that returned it, if it is
+// known.
+func (m *Finder) look(err error, stack string) {
+	advice := m.adviceOn(err, stack)
 	if advice == "" {
 		return
 	}
@@ -69,14 +77,19 @@ func (m *Finder) Look(err error) {
 	known := m.told[advice]
 	m.told[advice] = true
 	m.mu.Unlock()
-	if !known {
-		m.report(fmt.Errorf("a mistake of the operator (Options.Mistakes permits it): %w", err), advice)
+	if known {
+		return
 	}
+	call := trace.Record{Stack: stack}
+	if at := call.Where(); at != "" {
+		err = fmt.Errorf("%s: %w", at, err)
+	}
+	m.report(fmt.Errorf("a mistake of the operator (Options.Mistakes permits it): %w", err), advice)
 }
 
 // adviceOn returns what to change in the operator, or for a panic where it was;
 // empty if err is not a mistake.
-func (m *Finder) adviceOn(err error) string {
+func (m *Finder) adviceOn(err error, stack string) string {
 	var panicked *controller.PanicError
 	var changed *controller.ChangedError
 	var undeclared *cache.NotDeclaredError
@@ -85,13 +98,17 @@ func (m *Finder) adviceOn(err error) string {
 	var unserved *webhook.NotServedError
 	switch {
 	case errors.As(err, &panicked):
-		return string(panicked.Stack)
+		return frames(string(panicked.Stack))
 	case errors.As(err, &changed):
 		return fmt.Sprintf("Reconcile may set only the status of its object. Write %s with the client instead:\n"+
 			"\tbefore := obj.DeepCopy(); ...; err := r.Client.Patch(ctx, obj, client.MergeFrom(before))", changed.Fields)
 	case errors.As(err, &undeclared) && undeclared.Namespace == "":
-		return fmt.Sprintf("Add this line to Setup, or controller.Watches or controller.Owns to the controller if it is to follow these objects:\n"+
-			"\t_, err := m.Cache().Informer(&%s{})", m.typeOf(undeclared.GVK))
+		own := fmt.Sprintf("controller.Owns[*%s]()", m.typeOf(undeclared.GVK))
+		if strings.Contains(stack, ourChildren) {
+			return "The operator does not watch these children. Add this option to controller.Add:\n\t" + own
+		}
+		return fmt.Sprintf("If the operator makes these objects, add this option to controller.Add, or controller.Watches if it is to follow those of others:\n\t%s\n"+
+			"If it only looks at what they are at the time, add this line to Setup:\n\t_, err := m.Cache().Informer(&%s{})", own, m.typeOf(undeclared.GVK))
 	case errors.As(err, &undeclared):
 		return fmt.Sprintf("Add the namespace to Cache.Namespaces in Operator.Configure:\n"+
 			"\to.Cache.Namespaces = append(o.Cache.Namespaces, %q)", undeclared.Namespace)
@@ -103,6 +120,21 @@ func (m *Finder) adviceOn(err error) string {
 		return "Add this line to Setup:\n\terr := " + unindexed.Declare
 	}
 	return ""
+}
+
+// ourChildren begins the names of the functions that read the children of a set.
+const ourChildren = "steer/controller/internal/children."
+
+// frames are the frames of a panic from where it was to where the controller called the
+// reconciler.
+func frames(stack string) string {
+	if i := strings.LastIndex(stack, "\npanic("); i >= 0 {
+		stack = stack[i+1:]
+	}
+	if i := strings.Index(stack, "\ngithub.com/steer-dev/steer/controller."); i >= 0 {
+		stack = stack[:i]
+	}
+	return stack
 }
 
 // typeOf is the Go type of a kind as a program names it.

@@ -140,7 +140,7 @@ func (f *Refusals) Advice() string {
 		lines = append(lines, "The verbs bind and escalate let the operator give rights that it does not have itself: give it those rights instead, or name the roles with resourceNames.")
 	}
 	if len(f.missing[leases]) > 0 {
-		lines = append(lines, "Leader election has a Role of its own, which `steer generate rbac:roleName=NAME,leaderElection=true` makes.")
+		lines = append(lines, "Leader election has a Role of its own, which `steer generate` makes in a project, and `steer generate rbac:roleName=NAME,leaderElection=true` elsewhere.")
 	}
 	return strings.Join(lines, "\n")
 }

@@ -50,6 +50,10 @@ and the exit status is then 3:
   - generated files that are not what the types and markers say;
   - rights that the code declares to need, or that steer test saw used, and that no
     marker of a role gives;
+  - webhooks that are configured and not served, or served and not configured;
+    conversions that only the code or only the CRD has, or neither though the fields of
+    the versions differ;
+  - a status without the subresource, and children that no controller watches;
   - with --against, changes of CRDs since a revision of git that clients or stored
     objects do not survive: a version or field that is removed, a narrower type, enum
     or limit, a field that is required, and more.
@@ -92,6 +96,9 @@ func (l *linter) run(ctx context.Context) error {
 	crds, err := l.generated(ctx)
 	if err == nil {
 		err = l.rights(ctx, p)
+	}
+	if err == nil {
+		err = l.webhooks(ctx, p, crds)
 	}
 	if err == nil && l.against != "" {
 		err = l.breaking(ctx, p, crds)
@@ -156,7 +163,7 @@ func (l *linter) rights(ctx context.Context, p *project.Project) error {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	for _, finding := range sources.Findings(used) {
+	for _, finding := range append(sources.Findings(used), sources.Unwatched()...) {
 		if finding.Missing || l.strict {
 			l.problem(finding.String())
 			continue

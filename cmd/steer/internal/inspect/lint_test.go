@@ -121,6 +121,38 @@ func TestLintAndTestReportDriftRightsAndBreakingChanges(t *testing.T) {
 	}
 }
 
+func TestLintComparesWebhooksConversionsAndChildrenWithTheCode(t *testing.T) {
+	t.Parallel()
+	dir := guestbook(t)
+	types := filepath.Join("api", "v1", "guestbook_types.go")
+	replace(t, filepath.Join(dir, types), "// +kubebuilder:subresource:status\n", "// +kubebuilder:conversion:webhook\n")
+	replace(t, filepath.Join(dir, types), "type Guestbook struct", "// +kubebuilder:webhook:path=/mutate-a,mutating=true,failurePolicy=fail,sideEffects=None,groups=webapp.example.com,resources=guestbooks,verbs=create,versions=v1,name=a.example.com,admissionReviewVersions=v1\n\n// Guestbook is one.\ntype Guestbook struct")
+	controller := filepath.Join(dir, "internal", "controller", "guestbook_controller.go")
+	text, err := os.ReadFile(controller)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = append(text, "\ntype sets struct {\n\tpages controller.Children[*webappv1.Guestbook]\n}\n"...)
+	if err := os.WriteFile(controller, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	var exit *command.ExitError
+	if err := (&linter{dir: dir, out: &out, errs: io.Discard}).run(t.Context()); !errors.As(err, &exit) || exit.Status != command.DriftStatus {
+		t.Errorf("got %v", err)
+	}
+	for _, line := range []string{
+		"api/v1/guestbook_types.go:30: Guestbook has a status without the subresource",
+		"api/v1/guestbook_types.go:30: Guestbook is converted by a webhook that nothing serves",
+		"api/v1/guestbook_types.go:27: API servers call /mutate-a, and nothing serves it",
+		"no controller watches these children, so they are neither found nor followed; add controller.Owns[*webappv1.Guestbook]() to controller.Add",
+	} {
+		if !strings.Contains(out.String(), line) {
+			t.Errorf("%q is not reported:\n%s", line, out.String())
+		}
+	}
+}
+
 func TestTestArgumentsAreThoseOfGoTest(t *testing.T) {
 	t.Parallel()
 	const module = "example.com/guestbook"

@@ -7,6 +7,8 @@ import (
 	"go/ast"
 	"go/token"
 	"slices"
+
+	"github.com/steer-dev/steer/cmd/steer/internal/sources"
 )
 
 // use is what the package controller does with the kind of a type parameter.
@@ -48,18 +50,12 @@ type inference struct {
 
 // member is the name in the package controller that an expression has; empty if it has
 // another.
-func (f *fileOf) member(e ast.Expr) string {
-	if selector, ok := e.(*ast.SelectorExpr); ok {
-		if pkg, ok := selector.X.(*ast.Ident); ok && f.imported(pkg.Name) == controllerPackage {
-			return selector.Sel.Name
-		}
-	}
-	return ""
-}
+func (f *fileOf) member(e ast.Expr) string { return f.Member(controllerPackage, e) }
 
 // explicit notes controller.Owns[T] and its like.
 func (f *fileOf) explicit(function, of ast.Expr) {
-	if use, ok := useOf(f.member(function)); ok && !f.uses(use, of, f.fset.Position(function.Pos())) {
+	f.watched(f.member(function), of, f.At(function))
+	if use, ok := useOf(f.member(function)); ok && !f.uses(use, of, f.At(function)) {
 		f.unknown(use)
 	}
 }
@@ -81,8 +77,9 @@ func (s *Sources) unknown(use use) {
 // controller.Watches(h) with a handler such as controller.Map(f).
 func (f *fileOf) call(call *ast.CallExpr) {
 	name := f.member(call.Fun)
+	f.anyKind = f.anyKind || name == "OwnsKind"
 	use, _ := useOf(name)
-	at := f.fset.Position(call.Fun.Pos())
+	at := f.At(call.Fun)
 	switch {
 	case name == "Finalizer" && len(call.Args) == 2:
 		f.inferred = append(f.inferred, inference{use, call.Args[1], f, at})
@@ -114,26 +111,15 @@ func (f *fileOf) watches(use use, handler ast.Expr, at token.Position) {
 
 // function notes which object a function takes.
 func (f *fileOf) function(function *ast.FuncDecl) {
-	of := second(function.Type.Params)
+	of := sources.Second(function.Type.Params)
 	if of == nil {
 		return
 	}
 	if name := function.Name.Name; function.Recv != nil {
 		f.methods[name] = append(f.methods[name], parameter{f, of})
 	} else {
-		f.functions[f.pkgPath+"."+name] = []parameter{{f, of}}
+		f.functions[f.Package+"."+name] = []parameter{{f, of}}
 	}
-}
-
-// second is the type of the second of some parameters; nil if there is none.
-func second(params *ast.FieldList) ast.Expr {
-	n := 0
-	for _, field := range params.List {
-		if n += max(len(field.Names), 1); n >= 2 {
-			return field.Type
-		}
-	}
-	return nil
 }
 
 // infer notes the calls whose type parameter is that of a function, which may be in
@@ -155,17 +141,17 @@ func (s *Sources) infer() {
 func (f *fileOf) taken(function ast.Expr) []parameter {
 	switch function := function.(type) {
 	case *ast.FuncLit:
-		if of := second(function.Type.Params); of != nil {
+		if of := sources.Second(function.Type.Params); of != nil {
 			return []parameter{{f, of}}
 		}
 	case *ast.Ident:
-		return f.functions[f.pkgPath+"."+function.Name]
+		return f.functions[f.Package+"."+function.Name]
 	case *ast.SelectorExpr:
-		if pkg, ok := function.X.(*ast.Ident); ok && f.imported(pkg.Name) != "" {
-			return f.functions[f.imported(pkg.Name)+"."+function.Sel.Name]
+		if pkg, ok := function.X.(*ast.Ident); ok && f.Imported(pkg.Name) != "" {
+			return f.functions[f.Imported(pkg.Name)+"."+function.Sel.Name]
 		}
 		methods := f.methods[function.Sel.Name]
-		if own := slices.DeleteFunc(slices.Clone(methods), func(p parameter) bool { return p.in.pkgPath != f.pkgPath }); len(own) > 0 {
+		if own := slices.DeleteFunc(slices.Clone(methods), func(p parameter) bool { return p.in.Package != f.Package }); len(own) > 0 {
 			return own
 		}
 		return methods

@@ -228,6 +228,24 @@ type Reconciler struct {
 	}
 }
 
+func TestChildrenThatNoControllerWatchesAreFound(t *testing.T) {
+	t.Parallel()
+	sets := strings.NewReplacer("MARKER", "", "var _ = controller.Owns[*appsv1.Deployment]", "type sets struct {\n\ta controller.Children[*appsv1.Deployment]\n\tb controller.Children[*webappv1.Guestbook]\n\tc controller.Children[client.Object]\n}\n\nMORE").Replace(code)
+	const want = `guestbook_controller.go:25: no controller watches these children, so they are neither found nor followed; add controller.Owns[*appsv1.Deployment]() to controller.Add
+guestbook_controller.go:26: no controller watches these children, so they are neither found nor followed; add controller.Owns[*webappv1.Guestbook]() to controller.Add`
+	for more, want := range map[string]string{
+		"": want,
+		"var _ = controller.Owns[*webappv1.Guestbook]()":    strings.Split(want, "\n")[0],
+		"var _ = controller.Watches[*appsv1.Deployment](h)": strings.Split(want, "\n")[1],
+		"var _ = controller.OwnsKind(gvk)":                  "",
+	} {
+		s := readFiles(t, map[string]string{"internal/controller/guestbook_controller.go": strings.Replace(sets, "MORE", more, 1)})
+		if got := lines(s.Unwatched()); got != want {
+			t.Errorf("with %q: got\n%s\nwant\n%s", more, got, want)
+		}
+	}
+}
+
 func TestPlaceIsBelowTheLastMarkerOfTheReconciler(t *testing.T) {
 	t.Parallel()
 	s := read(t, "// nothing")

@@ -5,17 +5,11 @@ package rights
 
 import (
 	"context"
-	"fmt"
 	"go/ast"
-	"go/parser"
 	"go/token"
-	"io/fs"
-	"os"
-	"path"
-	"path/filepath"
-	"strconv"
 	"strings"
 
+	"github.com/steer-dev/steer/cmd/steer/internal/sources"
 	"github.com/steer-dev/steer/generate"
 	"github.com/steer-dev/steer/generate/rbac"
 	"github.com/steer-dev/steer/scaffold/project"
@@ -34,6 +28,12 @@ type Sources struct {
 	reconcilers map[string]token.Position
 	// open are verbs that the code may use on kinds which the sources do not name.
 	open map[string]bool
+
+	// children are the first sets of children of a type, and follows the types
+	// that controllers watch; anyKind: some watch kinds that the sources do not name.
+	children map[goType]set
+	follows  map[goType]bool
+	anyKind  bool
 
 	functions map[string][]parameter // by package path and name
 	methods   map[string][]parameter // by name
@@ -60,51 +60,23 @@ func Read(ctx context.Context, dir string, p *project.Project) (*Sources, error)
 	}
 	s := &Sources{
 		dir: dir, project: p, markers: markers, declared: map[Right]declaration{}, reconcilers: map[string]token.Position{}, open: map[string]bool{},
+		children: map[goType]set{}, follows: map[goType]bool{},
 		functions: map[string][]parameter{}, methods: map[string][]parameter{},
 	}
-	err = filepath.WalkDir(dir, func(file string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && file != dir && !ours(file, d.Name()):
-			return filepath.SkipDir
-		case d.IsDir() || filepath.Ext(file) != ".go" || strings.HasSuffix(file, "_test.go"):
-			return nil
-		}
-		return s.read(file)
-	})
+	err = sources.Walk(dir, p.Repo, func(file *sources.File) { s.read(&fileOf{s, file}) })
 	s.infer()
 	return s, err
 }
 
-// ours reports whether a folder can have packages of the project's module.
-func ours(dir, name string) bool {
-	if strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || name == "testdata" || name == "vendor" {
-		return false
-	}
-	_, err := os.Stat(filepath.Join(dir, "go.mod"))
-	return err != nil
-}
-
-// read notes what one file declares. What does not parse is the compiler's to report.
-func (s *Sources) read(name string) error {
-	fset := token.NewFileSet()
-	file, err := parser.ParseFile(fset, name, nil, parser.ParseComments|parser.SkipObjectResolution)
-	if err != nil {
-		return nil //nolint:nilerr // see above
-	}
-	folder, err := filepath.Rel(s.dir, filepath.Dir(name))
-	if err != nil {
-		return err
-	}
-	f := &fileOf{s, fset, file, path.Join(s.project.Repo, filepath.ToSlash(folder))}
-	for _, decl := range file.Decls {
+// read notes what one file declares.
+func (s *Sources) read(f *fileOf) {
+	for _, decl := range f.Syntax.Decls {
 		if function, ok := decl.(*ast.FuncDecl); ok {
 			f.function(function)
 			f.reconciler(function)
 		}
 	}
-	ast.Inspect(file, func(n ast.Node) bool {
+	ast.Inspect(f.Syntax, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.IndexExpr:
 			f.explicit(n.X, n.Index)
@@ -115,15 +87,12 @@ func (s *Sources) read(name string) error {
 		}
 		return true
 	})
-	return nil
 }
 
 // fileOf is one file.
 type fileOf struct {
 	*Sources
-	fset    *token.FileSet
-	file    *ast.File
-	pkgPath string
+	*sources.File
 }
 
 // reconciler notes a method Reconcile of an object.
@@ -132,12 +101,12 @@ func (f *fileOf) reconciler(method *ast.FuncDecl) {
 		return
 	}
 	params := method.Type.Params.List
-	_, kind := f.named(params[len(params)-1].Type)
-	at := f.fset.Position(method.Pos())
-	for _, group := range f.file.Comments {
+	_, kind := f.Named(params[len(params)-1].Type)
+	at := f.At(method)
+	for _, group := range f.Syntax.Comments {
 		for _, comment := range group.List {
 			if comment.Pos() < method.Pos() && strings.HasPrefix(strings.TrimLeft(comment.Text, "/ "), "+kubebuilder:rbac:") {
-				at = f.fset.Position(comment.Pos())
+				at = f.At(comment)
 				at.Line++ // below the last one
 			}
 		}
@@ -159,7 +128,7 @@ func (f *fileOf) reconciler(method *ast.FuncDecl) {
 
 // declare notes rights on the kind of a Go type, and reports whether the kind is known.
 func (f *fileOf) declare(of ast.Expr, at token.Position, needed bool, subresource string, verbs ...string) bool {
-	importPath, kind := f.named(of)
+	importPath, kind := f.Named(of)
 	group, resource, ok := f.project.ResourceOf(importPath, kind)
 	if !ok {
 		return false
@@ -176,44 +145,8 @@ func (s *Sources) add(right Right, d declaration) {
 	}
 }
 
-// named returns the package and the name of a type, or of what it points to.
-func (f *fileOf) named(of ast.Expr) (importPath, name string) {
-	if pointer, ok := of.(*ast.StarExpr); ok {
-		of = pointer.X
-	}
-	switch of := of.(type) {
-	case *ast.Ident:
-		return f.pkgPath, of.Name
-	case *ast.SelectorExpr:
-		if pkg, ok := of.X.(*ast.Ident); ok {
-			return f.imported(pkg.Name), of.Sel.Name
-		}
-	}
-	return "", ""
-}
-
-// imported is the path of the package that the file knows by a name.
-func (f *fileOf) imported(name string) string {
-	for _, spec := range f.file.Imports {
-		importPath, err := strconv.Unquote(spec.Path.Value)
-		if err != nil {
-			continue
-		}
-		if spec.Name != nil && spec.Name.Name == name || spec.Name == nil && path.Base(importPath) == name {
-			return importPath
-		}
-	}
-	return ""
-}
-
 // place is FILE:LINE, with the file relative to the project.
-func (s *Sources) place(at token.Position) string {
-	name, err := filepath.Rel(s.dir, at.Filename)
-	if err != nil {
-		name = at.Filename
-	}
-	return fmt.Sprintf("%s:%d", filepath.ToSlash(name), at.Line)
-}
+func (s *Sources) place(at token.Position) string { return sources.Relative(s.dir, at) }
 
 // Place is where a marker for the reconciler of a kind belongs: FILE:LINE, or nothing
 // if the project has no reconcilers.
