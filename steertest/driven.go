@@ -158,7 +158,7 @@ func (d *drivenEnv) Reconciles(n int) []string {
 	if now == nil {
 		return nil
 	}
-	all := now.reconciles()
+	all, _ := now.reconciles()
 	return all[max(len(all)-n, 0):]
 }
 

@@ -8,16 +8,13 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"testing"
 
 	"k8s.io/client-go/rest"
 
 	"github.com/steer-dev/steer/cache"
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/interceptor"
-	"github.com/steer-dev/steer/internal/driven"
 	"github.com/steer-dev/steer/manager"
-	"github.com/steer-dev/steer/trace"
 )
 
 // keptRecorders is of how many starts of the operator records are kept.
@@ -31,31 +28,6 @@ type incarnation struct {
 	ctx     context.Context // ends with it
 	cancel  context.CancelFunc
 	ended   chan struct{}
-}
-
-// reconciles are all that the flight recorder has, in words. Those of an object that
-// end in the same error, one after the other, are one line: the first, with their number.
-func (i *incarnation) reconciles() (all []string) {
-	var first trace.Record
-	times := 0
-	flush := func() {
-		switch {
-		case times == 1:
-			all = append(all, first.String())
-		case times > 1:
-			all = append(all, fmt.Sprintf("%s (%d times)", first, times))
-		}
-	}
-	for r := range i.manager.Recorder().Records() {
-		if times > 0 && r.Error != "" && r.Error == first.Error && r.Object == first.Object && r.Request == first.Request && r.Controller == first.Controller {
-			times++
-			continue
-		}
-		flush()
-		first, times = r, 1
-	}
-	flush()
-	return all
 }
 
 // Manager runs the operator under test; nil while none runs. Each start makes another one.
@@ -145,7 +117,7 @@ func (e *Env) managerOptions(n int) (manager.Options, error) {
 		}
 		e.configureWebhooks(o)
 		o.Cache.Undeclared, o.Cache.DetectMutation = cache.UndeclaredError, true
-		o.Log = slog.New(slog.NewTextHandler(testWriter{e.TB, e.engine}, &slog.HandlerOptions{Level: slog.LevelInfo}))
+		o.Log = slog.New(slog.NewTextHandler(testWriter{e.TB, e.engine, &e.output}, &slog.HandlerOptions{Level: slog.LevelInfo}))
 		if e.engine != nil {
 			// Each start is another process: what it draws is its own.
 			o.Seed, o.Instance = e.engine.Seed()+uint64(n), fmt.Sprint(o.Name, "-", n) // from 1
@@ -172,6 +144,9 @@ func (e *Env) managerOptions(n int) (manager.Options, error) {
 		}
 		if !e.options.Mistakes {
 			e.mistakes.Look(err)
+			if e.engine == nil && len(e.options.Faults) == 0 { // these pass
+				e.hopeless.look(err)
+			}
 		}
 	}
 	if !e.options.Mistakes {
@@ -204,41 +179,4 @@ func (e *Env) stop() {
 func (e *Env) fail(err error, advice string) {
 	e.Errorf("steertest: %s", strings.TrimSpace(fmt.Sprint(err, "\n", advice)))
 	e.broken(err)
-}
-
-// reconciles logs what the operator did, since it was started last, for a test
-// that failed.
-func (e *Env) reconciles() {
-	const most = 20
-	last := e.last.Load().reconciles()
-	switch {
-	case len(last) == 0:
-		e.Log("the operator has reconciled nothing since its start")
-	case len(last) > most:
-		e.Logf("the last %d of %d reconciles:", most, len(last))
-		last = last[len(last)-most:]
-	default:
-		e.Logf("all reconciles: %d", len(last))
-	}
-	for _, line := range last {
-		e.Log(line)
-	}
-}
-
-// testWriter logs lines to a test, or to the engine that drives it, and drops what comes
-// after its end.
-type testWriter struct {
-	t      testing.TB
-	engine driven.Engine
-}
-
-func (w testWriter) Write(line []byte) (int, error) {
-	text := string(line[:max(len(line)-1, 0)])
-	switch {
-	case w.engine != nil:
-		w.engine.Log(text)
-	case w.t.Context().Err() == nil:
-		w.t.Log(text)
-	}
-	return len(line), nil
 }

@@ -109,7 +109,9 @@ type Options struct {
 	// change of more than the status of the reconciled object, a cached read of a
 	// kind without an informer or by a field without an index. They are logged and
 	// retried, as in production. Default: a mistake fails the test at once, with
-	// the line to add or the stack.
+	// the line to add or the stack, and a wait fails at once for an error that no retry
+	// mends: objects that the server finds invalid or forbids, three times in a row, and
+	// terminal errors about the object that is waited for.
 	Mistakes bool
 	// Faults are failures of the API server that the operator meets. A fault that
 	// never happens fails the test. Default: none.
@@ -172,6 +174,8 @@ type Env struct {
 	faults   *faults
 	killer   *host.Killer
 	mistakes *mistakes.Finder
+	hopeless *hopeless
+	output   output
 	webhooks host.Webhooks
 	refusals *permissions.Refusals // nil where the operator is an administrator
 	roleFile string                // of its roles
@@ -206,7 +210,7 @@ func New(t testing.TB, o Options) *Env {
 	e.ctx = ctx
 	e.waits, e.broken = context.WithCancelCause(ctx)
 	e.faults = newFaults(o.Faults)
-	e.killer = &host.Killer{Revision: e.revision}
+	e.killer, e.hopeless = &host.Killer{Revision: e.revision}, newHopeless()
 	e.mistakes = mistakes.NewFinder(o.Scheme, e.fail)
 	if e.engine != nil {
 		e.prepareDriven()
@@ -233,7 +237,7 @@ func New(t testing.TB, o Options) *Env {
 			e.checkRole()
 			e.writeRights()
 			if e.Failed() && e.last.Load() != nil {
-				e.reconciles()
+				e.show()
 			}
 		})
 		e.StartOperator()

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/await"
 	"github.com/steer-dev/steer/trace"
@@ -38,8 +40,63 @@ func WaitGone[T client.Object](e *Env, key string) {
 func waitFor[T client.Object](e *Env, name string, condition func(T) bool) (T, error) {
 	ctx, cancel := e.bounded()
 	defer cancel()
-	return await.Object(ctx, e.Client, key[T](e, name), condition)
+	at, object := key[T](e, name), ""
+	if gvk, err := client.KindOf(e.Client.Scheme(), empty[T]()); err == nil { // else the wait itself says so
+		object = trace.Object{Kind: gvk.Kind, Namespace: at.Namespace, Name: at.Name}.String()
+	}
+	for {
+		hoping, end := e.hopeless.wait(ctx, object)
+		obj, err := await.Object(hoping, e.Client, at, condition)
+		if err != nil && ctx.Err() == nil && hoping.Err() != nil {
+			lost := e.isHopeless(hoping, object)
+			// What it waits for may have come meanwhile: that counts.
+			if now, err := current[T](ctx, e, at); err == nil && condition(now) {
+				end()
+				return now, nil
+			}
+			if end(); !lost {
+				continue
+			}
+		} else {
+			end()
+		}
+		if err != nil {
+			err = fmt.Errorf("%w%s", err, e.stillRunning())
+		}
+		return obj, err
+	}
 }
+
+// current is an object as it is now, none if it does not exist.
+func current[T client.Object](ctx context.Context, e *Env, at client.ObjectKey) (obj T, err error) {
+	obj = empty[T]()
+	if err = e.Client.Get(ctx, at, obj); apierrors.IsNotFound(err) {
+		var none T
+		return none, nil
+	}
+	return obj, err
+}
+
+// stillRunning says which reconciles of the operator have not ended, and where they are.
+func (e *Env) stillRunning() string {
+	m := e.Manager()
+	if m == nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, r := range m.Recorder().Running() {
+		if r.Took < time.Second {
+			continue // they come and go
+		}
+		stack, _, _ := strings.Cut(r.Stack, "\ngithub.com/steer-dev/steer/controller.") // what called the reconciler
+		frames := strings.Split(stack, "\n")
+		fmt.Fprintf(&b, "\nthis has not ended: %s\n  %s", r, strings.Join(frames[:min(len(frames), mostFrames)], "\n  "))
+	}
+	return b.String()
+}
+
+// mostFrames is how many lines of a stack are shown: those where it waits.
+const mostFrames = 11
 
 // bounded is a context for one wait. It ends early when the operator cannot go
 // on, with the reason as its cause.
@@ -73,7 +130,7 @@ func (e *Env) Settled() {
 	defer cancel()
 	began := time.Now()
 	if err := e.settle(ctx); err != nil {
-		e.Fatalf("steertest: it does not settle: %v%s", err, e.busiest(began))
+		e.Fatalf("steertest: it does not settle: %v%s%s", err, e.busiest(began), e.stillRunning())
 	}
 }
 
