@@ -32,9 +32,18 @@ func Wait[T client.Object](e *Env, key string, condition func(T) bool) T {
 // WaitGone waits until the object of a key does not exist.
 func WaitGone[T client.Object](e *Env, key string) {
 	e.Helper()
-	if _, err := waitFor(e, key, await.Gone[T]); err != nil {
-		e.Fatalf("steertest: %v", err)
+	if obj, err := waitFor(e, key, await.Gone[T]); err != nil {
+		e.Fatalf("steertest: %v%s", err, left(obj))
 	}
+}
+
+// left says what keeps an object from going.
+func left[T client.Object](obj T) string {
+	if await.Gone(obj) || obj.GetDeletionTimestamp() == nil {
+		return ""
+	}
+	return fmt.Sprintf("\nit is being deleted, and stays until its finalizers are removed: %s; that of controller.Finalizer is once its function returns controller.Finalized(), nil",
+		strings.Join(obj.GetFinalizers(), ", "))
 }
 
 func waitFor[T client.Object](e *Env, name string, condition func(T) bool) (T, error) {

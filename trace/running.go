@@ -135,7 +135,7 @@ func (r *Record) Where() string {
 		place, _, _ = strings.Cut(place, " +0x")
 		root, _, deep := strings.Cut(function, "/")
 		switch {
-		case strings.HasPrefix(function, ours+"controller."):
+		case strings.HasPrefix(function, ours+"controller.(*controller["):
 			return outer
 		case strings.HasPrefix(function, ours) && !strings.HasPrefix(function, ours+"examples/") && !strings.Contains(function, "_test."):
 		case deep && strings.Contains(root, "."): // paths of the standard library have no domain

@@ -1,9 +1,10 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mistakes knows what no retry mends, only a change of the operator: panics, reads
-// that the cache cannot answer, fields that Reconcile must not set, webhooks that differ
-// from their configurations, defaulters that do not come to an end. It says what to change.
+// Package mistakes knows what no retry mends, only a change of the operator: panics, types
+// that are not registered, reads that the cache cannot answer, fields that Reconcile must
+// not set, webhooks that differ from their configurations, defaulters that do not come to
+// an end. It says what to change.
 package mistakes
 
 import (
@@ -96,7 +97,10 @@ func (m *Finder) adviceOn(err error, stack string) string {
 	var unindexed *cache.NotIndexedError
 	var unsettled *webhook.NotIdempotentError
 	var unserved *webhook.NotServedError
+	var unregistered *client.UnregisteredError
 	switch {
+	case errors.As(err, &unregistered):
+		return "Add it to the scheme of the operator, in main and in the test:\n\tScheme: steer.Scheme{..., " + strings.Replace(unregistered.AddToScheme, " // ", "},\n\t", 1)
 	case errors.As(err, &panicked):
 		return frames(string(panicked.Stack))
 	case errors.As(err, &changed):
@@ -104,7 +108,7 @@ func (m *Finder) adviceOn(err error, stack string) string {
 			"\tbefore := obj.DeepCopy(); ...; err := r.Client.Patch(ctx, obj, client.MergeFrom(before))", changed.Fields)
 	case errors.As(err, &undeclared) && undeclared.Namespace == "":
 		own := fmt.Sprintf("controller.Owns[*%s]()", m.typeOf(undeclared.GVK))
-		if strings.Contains(stack, ourChildren) {
+		if child := (*controller.ChildError)(nil); strings.Contains(stack, ourChildren) || errors.As(err, &child) {
 			return "The operator does not watch these children. Add this option to controller.Add:\n\t" + own
 		}
 		return fmt.Sprintf("If the operator makes these objects, add this option to controller.Add, or controller.Watches if it is to follow those of others:\n\t%s\n"+

@@ -74,7 +74,7 @@ func (l *linter) definition(p *project.Project, crd map[string]any, paths *webho
 		return ""
 	}
 	versions, _, _ := unstructured.NestedSlice(crd, "spec", "versions")
-	fields, last := map[string]string{}, ""
+	fields, known, storage := map[string]string{}, "", ""
 	for _, item := range versions {
 		version, _ := item.(map[string]any)
 		name, _ := version["name"].(string)
@@ -83,17 +83,24 @@ func (l *linter) definition(p *project.Project, crd map[string]any, paths *webho
 		if properties["status"] != nil && !split {
 			l.problem(at(name) + kind + " has a status without the subresource, so its controller cannot write it; add // +kubebuilder:subresource:status above the type")
 		}
-		fields[name], last = strings.Join(names(properties, "", nil), ", "), name
+		if place := at(name); place != "" {
+			known = place
+		}
+		if stored, _ := version["storage"].(bool); stored {
+			storage = name
+		}
+		fields[name] = strings.Join(names(properties, "", nil), ", ")
 	}
 	_, converted, _ := unstructured.NestedFieldNoCopy(crd, "spec", "conversion", "webhook")
 	place, converts := paths.Converts(group, kind)
 	switch {
 	case converted && !converts:
-		l.problem(at(last) + kind + " is converted by a webhook that nothing serves, so its other versions cannot be read; add webhook.AddConversion to Setup, as steer create webhook --conversion does")
+		l.problem(known + kind + " is converted by a webhook that nothing serves, so its other versions cannot be read; add webhook.AddConversion to Setup, as go tool steer create webhook --conversion does")
 	case converts && !converted:
 		l.problem(place + ": " + kind + " is converted here, but its CustomResourceDefinition does not say so; add // +kubebuilder:conversion:webhook above the type of its storage version")
 	case !converted && len(slices.Compact(slices.Sorted(maps.Values(fields)))) > 1:
-		l.problem(at(last) + kind + " has versions with other fields and no conversion, so what one does not have is lost; run steer create webhook --conversion for the version that the others are to be converted to")
+		l.problem(known + kind + " has versions with other fields and no conversion, so what one does not have is lost; run go tool steer create webhook --group " +
+			strings.TrimSuffix(group, "."+p.Domain) + " --version " + storage + " --kind " + kind + " --conversion")
 	}
 }
 
