@@ -16,6 +16,7 @@ import (
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/controlplane"
 	"github.com/steer-dev/steer/internal/driven"
+	"github.com/steer-dev/steer/steertest/internal/output"
 	"github.com/steer-dev/steer/steertest/internal/stored"
 	"github.com/steer-dev/steer/storage"
 )
@@ -158,7 +159,7 @@ func (d *drivenEnv) Reconciles(n int) []string {
 	if now == nil {
 		return nil
 	}
-	all, _ := now.reconciles()
+	all, _ := output.Reconciles(now.manager.Recorder())
 	return all[max(len(all)-n, 0):]
 }
 

@@ -117,7 +117,7 @@ func (e *Env) managerOptions(n int) (manager.Options, error) {
 		}
 		e.configureWebhooks(o)
 		o.Cache.Undeclared, o.Cache.DetectMutation = cache.UndeclaredError, true
-		o.Log = slog.New(slog.NewTextHandler(testWriter{e.TB, e.engine, &e.output}, &slog.HandlerOptions{Level: slog.LevelInfo}))
+		o.Log = slog.New(slog.NewTextHandler(e.output.Writer(e.TB, e.engine), &slog.HandlerOptions{Level: slog.LevelInfo}))
 		if e.engine != nil {
 			// Each start is another process: what it draws is its own.
 			o.Seed, o.Instance = e.engine.Seed()+uint64(n), fmt.Sprint(o.Name, "-", n) // from 1
@@ -145,7 +145,7 @@ func (e *Env) managerOptions(n int) (manager.Options, error) {
 		if !e.options.Mistakes {
 			e.mistakes.Look(err)
 			if e.engine == nil && len(e.options.Faults) == 0 { // these pass
-				e.hopeless.look(err)
+				e.hopeless.Look(err)
 			}
 		}
 	}

@@ -51,8 +51,10 @@ import (
 	"github.com/steer-dev/steer/controlplane/workloads"
 	"github.com/steer-dev/steer/internal/driven"
 	"github.com/steer-dev/steer/manager"
+	"github.com/steer-dev/steer/steertest/internal/hope"
 	"github.com/steer-dev/steer/steertest/internal/host"
 	"github.com/steer-dev/steer/steertest/internal/mistakes"
+	"github.com/steer-dev/steer/steertest/internal/output"
 	"github.com/steer-dev/steer/steertest/internal/permissions"
 	"github.com/steer-dev/steer/storage"
 	"github.com/steer-dev/steer/trace"
@@ -174,8 +176,8 @@ type Env struct {
 	faults   *faults
 	killer   *host.Killer
 	mistakes *mistakes.Finder
-	hopeless *hopeless
-	output   output
+	hopeless *hope.Waits
+	output   output.Log
 	webhooks host.Webhooks
 	refusals *permissions.Refusals // nil where the operator is an administrator
 	roleFile string                // of its roles
@@ -210,7 +212,7 @@ func New(t testing.TB, o Options) *Env {
 	e.ctx = ctx
 	e.waits, e.broken = context.WithCancelCause(ctx)
 	e.faults = newFaults(o.Faults)
-	e.killer, e.hopeless = &host.Killer{Revision: e.revision}, newHopeless()
+	e.killer, e.hopeless = &host.Killer{Revision: e.revision}, hope.NewWaits()
 	e.mistakes = mistakes.NewFinder(o.Scheme, e.fail)
 	if e.engine != nil {
 		e.prepareDriven()
@@ -237,7 +239,7 @@ func New(t testing.TB, o Options) *Env {
 			e.checkRole()
 			e.writeRights()
 			if e.Failed() && e.last.Load() != nil {
-				e.show()
+				e.output.Show(e, e.last.Load().manager.Recorder())
 			}
 		})
 		e.StartOperator()

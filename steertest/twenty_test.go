@@ -213,7 +213,7 @@ func recorded(t *testing.T, name, got string) {
 	}
 	got = strings.ReplaceAll(got, root+"/", "")
 	for _, varies := range [][2]string{
-		{`stack="[^"]*"`, `stack="..."`}, {`/[^ \n]*/src/(runtime|testing|internal)/`, "GOROOT/src/$1/"},
+		{`last seen: (\{\n(?s:.*?)\n\}|it does not exist)`, "last seen: OBJECT"}, {`/[^ \n]*/src/(runtime|testing|internal)/`, "GOROOT/src/$1/"},
 		{`goroutine \d+ `, "goroutine N "}, {`synctest bubble \d+`, "synctest bubble N"}, {`\(0x[^\n]*\)\n|\(\{0x[^\n]*\)\n`, "(...)\n"}, {` \+0x[0-9a-f]+`, ""},
 		{`("uid": )"[^"]*"`, `$1"UID"`}, {`("resourceVersion": |@)"?\d+"?`, `$1"N"`}, {`reconcileID=\S+`, "reconcileID=ID"}, {`time=\S+ `, ""},
 		{`(in|retryIn=|for|again in) ?\d[\w.µ]*s`, "$1 TIME"}, {`\d+ reconciles`, "N reconciles"}, {`\(\d+ times\)`, "(N times)"}, {`of \d+ `, "of N "}, {`/tmp/\S+`, "FILE"},

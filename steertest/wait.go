@@ -5,6 +5,7 @@ package steertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/await"
+	"github.com/steer-dev/steer/controller"
+	"github.com/steer-dev/steer/steertest/internal/hope"
 	"github.com/steer-dev/steer/trace"
 )
 
@@ -54,7 +57,7 @@ func waitFor[T client.Object](e *Env, name string, condition func(T) bool) (T, e
 		object = trace.Object{Kind: gvk.Kind, Namespace: at.Namespace, Name: at.Name}.String()
 	}
 	for {
-		hoping, end := e.hopeless.wait(ctx, object)
+		hoping, end := e.hopeless.Wait(ctx, object)
 		obj, err := await.Object(hoping, e.Client, at, condition)
 		if err != nil && ctx.Err() == nil && hoping.Err() != nil {
 			lost := e.isHopeless(hoping, object)
@@ -74,6 +77,32 @@ func waitFor[T client.Object](e *Env, name string, condition func(T) bool) (T, e
 		}
 		return obj, err
 	}
+}
+
+// isHopeless reports whether a wait has ended for lack of hope: not so while something else
+// is still to be done for a terminal error, such as a change that the test has made.
+func (e *Env) isHopeless(ctx context.Context, object string) bool {
+	var end *hope.LostError
+	if !errors.As(context.Cause(ctx), &end) {
+		return false
+	}
+	if !controller.IsTerminal(end.Err) {
+		return true
+	}
+	settling, cancel := e.bounded()
+	defer cancel()
+	if e.settle(settling) != nil {
+		return false
+	}
+	last := trace.Record{}
+	if m := e.Manager(); m != nil {
+		for r := range m.Recorder().Records() {
+			if r.Object.String() == object {
+				last = r
+			}
+		}
+	}
+	return last.Outcome == trace.Terminal
 }
 
 // current is an object as it is now, none if it does not exist.

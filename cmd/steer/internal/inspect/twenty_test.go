@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write what is printed to testdata/mistakes")
 
-// edit is a change of a file that somebody types.
+// edit is a change of a file.
 type edit struct{ file, old, now string }
 
 const (

@@ -1,16 +1,19 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package steertest
+// Package output is what a test shows of its operator.
+package output
 
 import (
 	"fmt"
+	"io"
 	"regexp"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/steer-dev/steer/internal/driven"
+	"github.com/steer-dev/steer/trace"
 )
 
 const (
@@ -21,15 +24,15 @@ const (
 	keptLines = 200
 )
 
-// output is what the operator has logged, until it is known whether the test fails: what is
+// Log is what the operator has logged, until it is known whether the test fails: what is
 // shown then is behind the assertion. It is safe for concurrent use.
-type output struct {
+type Log struct {
 	mu      sync.Mutex
 	lines   []string
 	dropped int
 }
 
-func (o *output) add(line string) {
+func (o *Log) add(line string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.lines = append(o.lines, line); len(o.lines) > keptLines {
@@ -61,12 +64,12 @@ func folded(lines []string, same func(string) string) []string {
 	return all
 }
 
-// reconciles are what the flight recorder has, in words; those of an object that end in the
+// Reconciles are what the flight recorder has, in words; those of an object that end in the
 // same way, with the same writes, are one.
-func (i *incarnation) reconciles() (all []string, number int) {
+func Reconciles(recorder *trace.Recorder) (all []string, number int) {
 	same := map[string]string{}
 	var lines []string
-	for r := range i.manager.Recorder().Records() {
+	for r := range recorder.Records() {
 		line := r.String()
 		r.Causes, r.Took, r.After, r.Reads = nil, 0, 0, nil
 		for i := range r.Writes {
@@ -78,42 +81,46 @@ func (i *incarnation) reconciles() (all []string, number int) {
 	return folded(lines, func(line string) string { return same[line] }), len(lines)
 }
 
-// show logs what the operator did, since it was started last, for a test that failed.
-func (e *Env) show() {
-	last, number := e.last.Load().reconciles()
+// Show logs what the operator did, since it was started last, for a test that failed.
+func (o *Log) Show(t testing.TB, recorder *trace.Recorder) {
+	t.Helper()
+	last, number := Reconciles(recorder)
 	switch {
 	case number == 0:
-		e.Log("the operator has reconciled nothing since its start")
+		t.Log("the operator has reconciled nothing since its start")
 	case len(last) > mostReconciles:
-		e.Logf("the last of %d reconciles:", number)
+		t.Logf("the last of %d reconciles:", number)
 		last = last[len(last)-mostReconciles:]
 	default:
-		e.Logf("all reconciles: %d", number)
+		t.Logf("all reconciles: %d", number)
 	}
 	for _, line := range last {
-		e.Log(line)
+		t.Log(line)
 	}
-	e.output.mu.Lock()
-	dropped := e.output.dropped + len(e.output.lines)
-	lines := folded(e.output.lines, func(line string) string { return varies.ReplaceAllString(line, "") })
-	e.output.mu.Unlock()
+	o.mu.Lock()
+	dropped := o.dropped + len(o.lines)
+	lines := folded(o.lines, func(line string) string { return varies.ReplaceAllString(line, "") })
+	o.mu.Unlock()
 	if len(lines) > mostLines {
 		lines = lines[len(lines)-mostLines:]
 	}
 	if len(lines) > 0 {
-		e.Logf("the last of %d lines that the operator has logged; go test -v shows all:", dropped)
+		t.Logf("the last of %d lines that the operator has logged; go test -v shows all:", dropped)
 	}
 	for _, line := range lines {
-		e.Log(line)
+		t.Log(line)
 	}
 }
+
+// Writer takes the lines of the log of an operator under test; see [testWriter].
+func (o *Log) Writer(t testing.TB, engine driven.Engine) io.Writer { return testWriter{t, engine, o} }
 
 // testWriter takes lines of the log: to the test at once where it is verbose, to the engine
 // that drives it, or else until the test has failed. What comes after its end is dropped.
 type testWriter struct {
 	t      testing.TB
 	engine driven.Engine
-	output *output
+	output *Log
 }
 
 func (w testWriter) Write(line []byte) (int, error) {
