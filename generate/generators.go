@@ -200,12 +200,15 @@ func codeBy(tool string) func(text []byte) bool {
 // managerRole is the name of the role in kubebuilder projects.
 const managerRole = "manager-role"
 
+// leanLayout is what PROJECT has of projects without manifests of their deployment.
+const leanLayout = "lean.steer.dev/v1"
+
 // elects reports whether the operator of dir takes part in a leader election for which no
-// file gives it the rights: those of projects do, in the manifests that deploy them.
-// Projects of kubebuilder, and those that are deployed with kustomize, have a file.
+// file gives it the rights: the manifests that deploy lean projects make it do so. Other
+// layouts have config/rbac/leader_election_role.yaml.
 func elects(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, "PROJECT"))
-	if err != nil {
+	text, err := os.ReadFile(filepath.Join(dir, "PROJECT"))
+	if err != nil || !bytes.Contains(text, []byte(leanLayout)) {
 		return false
 	}
 	_, err = os.Stat(filepath.Join(dir, "config", "rbac", "leader_election_role.yaml"))

@@ -103,7 +103,7 @@ rules:
 	if text := role(); strings.Contains(text, leader) {
 		t.Errorf("a module that is no project:\n%s", text)
 	}
-	edit(t, filepath.Join(dir, "PROJECT"), "version: \"3\"\n")
+	edit(t, filepath.Join(dir, "PROJECT"), "layout:\n- lean.steer.dev/v1\nversion: \"3\"\n")
 	if text := role(); !strings.Contains(text, leader) {
 		t.Errorf("a project:\n%s", text)
 	}
