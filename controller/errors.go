@@ -41,20 +41,12 @@ type PanicError struct {
 }
 
 func (e *PanicError) Error() string {
-	if at := e.where(); at != "" {
+	panicked := max(0, bytes.LastIndex(e.Stack, []byte("\npanic("))) // before it is what recovered
+	stack := trace.Record{Stack: string(e.Stack[panicked:])}
+	if at := stack.Where(); at != "" {
 		return fmt.Sprintf("panic at %s: %v", at, e.Value)
 	}
 	return fmt.Sprintf("panic: %v", e.Value)
-}
-
-// where is the line of the reconciler that panicked, or called what did.
-func (e *PanicError) where() string {
-	i := bytes.LastIndex(e.Stack, []byte("\npanic("))
-	if i < 0 {
-		return ""
-	}
-	frames := trace.Record{Stack: string(e.Stack[i:])}
-	return frames.Where()
 }
 
 // Unwrap returns the value when it is an error.

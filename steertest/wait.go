@@ -16,6 +16,7 @@ import (
 	"github.com/steer-dev/steer/client/await"
 	"github.com/steer-dev/steer/controller"
 	"github.com/steer-dev/steer/steertest/internal/hope"
+	"github.com/steer-dev/steer/steertest/internal/output"
 	"github.com/steer-dev/steer/trace"
 )
 
@@ -36,17 +37,12 @@ func Wait[T client.Object](e *Env, key string, condition func(T) bool) T {
 func WaitGone[T client.Object](e *Env, key string) {
 	e.Helper()
 	if obj, err := waitFor(e, key, await.Gone[T]); err != nil {
-		e.Fatalf("steertest: %v%s", err, left(obj))
+		kept := ""
+		if !await.Gone(obj) {
+			kept = output.Kept(obj)
+		}
+		e.Fatalf("steertest: %v%s", err, kept)
 	}
-}
-
-// left says what keeps an object from going.
-func left[T client.Object](obj T) string {
-	if await.Gone(obj) || obj.GetDeletionTimestamp() == nil {
-		return ""
-	}
-	return fmt.Sprintf("\nit is being deleted, and stays until its finalizers are removed: %s; that of controller.Finalizer is once its function returns controller.Finalized(), nil",
-		strings.Join(obj.GetFinalizers(), ", "))
 }
 
 func waitFor[T client.Object](e *Env, name string, condition func(T) bool) (T, error) {
@@ -73,7 +69,7 @@ func waitFor[T client.Object](e *Env, name string, condition func(T) bool) (T, e
 			end()
 		}
 		if err != nil {
-			err = fmt.Errorf("%w%s", err, e.stillRunning())
+			err = fmt.Errorf("%w%s", err, output.Running(e.recorder()))
 		}
 		return obj, err
 	}
@@ -95,11 +91,9 @@ func (e *Env) isHopeless(ctx context.Context, object string) bool {
 		return false
 	}
 	last := trace.Record{}
-	if m := e.Manager(); m != nil {
-		for r := range m.Recorder().Records() {
-			if r.Object.String() == object {
-				last = r
-			}
+	for r := range e.recorder().Records() {
+		if r.Object.String() == object {
+			last = r
 		}
 	}
 	return last.Outcome == trace.Terminal
@@ -115,26 +109,13 @@ func current[T client.Object](ctx context.Context, e *Env, at client.ObjectKey) 
 	return obj, err
 }
 
-// stillRunning says which reconciles of the operator have not ended, and where they are.
-func (e *Env) stillRunning() string {
-	m := e.Manager()
-	if m == nil {
-		return ""
+// recorder is that of the operator; nil, which has nothing, while none runs.
+func (e *Env) recorder() *trace.Recorder {
+	if m := e.Manager(); m != nil {
+		return m.Recorder()
 	}
-	var b strings.Builder
-	for _, r := range m.Recorder().Running() {
-		if r.Took < time.Second {
-			continue // they come and go
-		}
-		stack, _, _ := strings.Cut(r.Stack, "\ngithub.com/steer-dev/steer/controller.") // what called the reconciler
-		frames := strings.Split(stack, "\n")
-		fmt.Fprintf(&b, "\nthis has not ended: %s\n  %s", r, strings.Join(frames[:min(len(frames), mostFrames)], "\n  "))
-	}
-	return b.String()
+	return nil
 }
-
-// mostFrames is how many lines of a stack are shown: those where it waits.
-const mostFrames = 11
 
 // bounded is a context for one wait. It ends early when the operator cannot go
 // on, with the reason as its cause.
@@ -168,38 +149,8 @@ func (e *Env) Settled() {
 	defer cancel()
 	began := time.Now()
 	if err := e.settle(ctx); err != nil {
-		e.Fatalf("steertest: it does not settle: %v%s%s", err, e.busiest(began), e.stillRunning())
+		e.Fatalf("steertest: it does not settle: %v%s%s", err, output.Busiest(e.recorder(), began), output.Running(e.recorder()))
 	}
-}
-
-// busiest returns which object was reconciled most often since then.
-func (e *Env) busiest(since time.Time) string {
-	m := e.Manager()
-	if m == nil {
-		return ""
-	}
-	type subject struct {
-		controller string
-		object     trace.Object
-		request    string
-	}
-	times, last := map[subject]int{}, map[subject]trace.Record{}
-	var most subject
-	for r := range m.Recorder().Records() {
-		s := subject{r.Controller, r.Object, r.Request}
-		if r.Began.Before(since) {
-			continue
-		}
-		times[s]++
-		last[s] = r
-		if times[s] > times[most] {
-			most = s
-		}
-	}
-	if times[most] < 2 {
-		return ""
-	}
-	return fmt.Sprintf("\n%d reconciles of one object meanwhile, the last one:\n  %s", times[most], last[most])
 }
 
 // settle asks one part after the other, until none has written anything while
