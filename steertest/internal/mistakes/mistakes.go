@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -81,8 +82,8 @@ func (m *Finder) look(err error, stack string) {
 	if known {
 		return
 	}
-	call := trace.Record{Stack: stack}
-	if at := call.Where(); at != "" {
+	caller := trace.Record{Stack: stack}
+	if at := caller.Where(); at != "" {
 		err = fmt.Errorf("%s: %w", at, err)
 	}
 	m.report(fmt.Errorf("a mistake of the operator (Options.Mistakes permits it): %w", err), advice)
@@ -129,8 +130,12 @@ func (m *Finder) adviceOn(err error, stack string) string {
 // ourChildren begins the names of the functions that read the children of a set.
 const ourChildren = "steer/controller/internal/children."
 
+// call is one in a stack: the values of its arguments, and where in the machine code it was,
+// differ when it happens again.
+var call = regexp.MustCompile(`(?m)\([^()]*\)\n(\t.*?)(?: \+0x[0-9a-f]+)?$`)
+
 // frames are the frames of a panic from where it was to where the controller called the
-// reconciler.
+// reconciler, the same each time.
 func frames(stack string) string {
 	if i := strings.LastIndex(stack, "\npanic("); i >= 0 {
 		stack = stack[i+1:]
@@ -138,7 +143,7 @@ func frames(stack string) string {
 	if i := strings.Index(stack, "\ngithub.com/steer-dev/steer/controller."); i >= 0 {
 		stack = stack[:i]
 	}
-	return stack
+	return call.ReplaceAllString(stack, "(...)\n$1")
 }
 
 // typeOf is the Go type of a kind as a program names it.
