@@ -64,7 +64,7 @@ third
 		"a line of the log is shown to its end": {func(s *Screen) {
 			s.View, s.Log = Log, []string{"first", `level=ERROR msg="Reconciler error" error="panic at /shop/internal/controller/shop_controller.go:31: nil map"`}
 		}, 40, 20, false, `
-guestbook  Kubernetes 1.36  .steer/kube…
+guestbook  Kubernetes 1.37  .steer/kube…
 first
 level=ERROR msg="Reconciler error"
   error="panic at /shop/internal/control
