@@ -126,7 +126,7 @@ func checkDeclaredDriver(f *valid.Field, name, driver string) {
 	if utf8.RuneCountInString(driver) > longestDriver {
 		f.Add(field.TooLongCharacters(f.PathOf(name), "", longestDriver))
 	}
-	declared(f, name, &driver, validate.LongNameCaseless[string])
+	declared(f, name, &driver, validate.LongNameCaseless[string]) //nolint:staticcheck // the rule that Kubernetes declares for drivers
 }
 
 func checkTemplate(f *valid.Field, t *resourcev1.ResourceClaimTemplateSpec) {

@@ -15,12 +15,14 @@ func SetOf(n *Type, configuration Object) (*Tree, bool) {
 	if n == nil || !n.object || n.wholeObject {
 		return nil, false
 	}
-	t, last, ok := newTree(16), int32(0), true
+	t, last := newTree(16), int32(0)
 	for i := range configuration {
 		r := configuration[i].Value.Reader()
-		if last, ok = t.markMember(n, 0, last, configuration[i].Name, &r, owned, false); !ok {
+		next, ok := t.markMember(n, 0, last, configuration[i].Name, &r, owned, false)
+		if !ok {
 			return nil, false
 		}
+		last = next
 	}
 	return t, true
 }
