@@ -89,7 +89,7 @@ func TestPartsListEveryControllerAndPlugin(t *testing.T) {
 	}
 }
 
-// controllersAndPlugins returns the types below this folder with a method Step(View, Time)
+// controllersAndPlugins returns the types below this folder with a method Sync(View, Time)
 // and with a method Validate or Admit of an AdmissionRequest, but for those that others embed.
 func controllersAndPlugins(t *testing.T) []string {
 	t.Helper()
@@ -112,7 +112,7 @@ func controllersAndPlugins(t *testing.T) []string {
 					parameters = append(parameters, typeText(p.Type))
 				}
 				switch signature := d.Name.Name + "(" + strings.Join(parameters, ",") + ")"; signature {
-				case "Step(storage.View,time.Time)", "Admit(context.Context,*resource.AdmissionRequest)", "Validate(context.Context,*resource.AdmissionRequest)":
+				case "Sync(storage.View,time.Time)", "Admit(context.Context,*resource.AdmissionRequest)", "Validate(context.Context,*resource.AdmissionRequest)":
 					found[pkg+"."+receiver] = true
 				}
 			case *ast.GenDecl:
