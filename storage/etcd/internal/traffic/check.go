@@ -118,13 +118,9 @@ func (r *Run) Finish(ctx context.Context, gaps bool) (Report, error) {
 	c := r.client()
 	defer c.transport.CloseIdleConnections()
 	c.timeout = max(c.timeout, time.Minute) // there may be thousands of objects
-	var ending error
-	for i := range 1000 {
-		if ending = c.do(ctx, http.MethodPost, "", r.configMap(fmt.Sprintf("%s-end%d", r.Name, i), ""), nil); ending == nil || ctx.Err() != nil {
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	ending := untilDone(ctx, func(i int) error {
+		return c.do(ctx, http.MethodPost, "", r.configMap(fmt.Sprintf("%s-end%d", r.Name, i), ""), nil)
+	})
 	if ending != nil {
 		return r.report(), fmt.Errorf("no write succeeds any more: %w", ending)
 	}
@@ -143,7 +139,20 @@ func (r *Run) Finish(ctx context.Context, gaps bool) (Report, error) {
 		return r.report(), err
 	}
 	err := errors.Join(r.linearizable(), r.revoked(), r.kept(stored), r.complete(stored, gaps))
-	return r.report(), errors.Join(err, c.do(ctx, http.MethodDelete, r.selector(), nil, nil))
+	// Of a deletion it may be unknown whether it was made; the next one removes what is left.
+	removed := untilDone(ctx, func(int) error { return c.do(ctx, http.MethodDelete, r.selector(), nil, nil) })
+	return r.report(), errors.Join(err, removed)
+}
+
+// untilDone repeats a request that fails for a while, as a client does.
+func untilDone(ctx context.Context, request func(i int) error) (err error) {
+	for i := range 1000 {
+		if err = request(i); err == nil || ctx.Err() != nil {
+			return err
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return err
 }
 
 func (r *Run) report() Report {
