@@ -160,7 +160,7 @@ func comparableFaults(errs field.ErrorList) (out []field.Error) {
 		if strings.HasPrefix(e.Field, "metadata.") && !strings.HasPrefix(e.Field, "metadata.annotations[") && !strings.HasPrefix(e.Detail, "must be spec.names.plural") {
 			continue
 		}
-		c := *e
+		c := field.Error{Type: e.Type, Field: e.Field, BadValue: e.BadValue, Detail: e.Detail} // what a client sees
 		c.Detail = typeName.ReplaceAllString(c.Detail, "selfType")
 		if v := reflect.ValueOf(c.BadValue); v.Kind() == reflect.Pointer && !v.IsNil() {
 			c.BadValue = v.Elem().Interface() // the value in the message

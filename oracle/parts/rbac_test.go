@@ -185,6 +185,9 @@ func sameVerdict(t *testing.T, c chooser, requests int) (allowed int) {
 			User: &user.DefaultInfo{Name: a.User.Name, Groups: a.User.Groups}, Verb: a.Verb, Path: a.Path, ResourceRequest: a.ResourceRequest,
 			APIGroup: a.Group, APIVersion: a.Version, Resource: a.Resource, Subresource: a.Subresource, Namespace: a.Namespace, Name: a.Name,
 		})
+		if wantReason != "" && want != authorizer.DecisionAllow {
+			wantReason = "rbac: " + wantReason // as the union of all authorizers names it
+		}
 		if (decision == auth.Allow) != (want == authorizer.DecisionAllow) || reason != wantReason || (err == nil) != (wantErr == nil) {
 			objects, _ := json.MarshalIndent([]any{k.roles, k.wide, k.bindings, k.bound}, "", " ")
 			t.Fatalf("%+v of %+v: %v %q %v, want %v %q %v\n%s", *a, *a.User, decision, reason, err, want, wantReason, wantErr, objects)

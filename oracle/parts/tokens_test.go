@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -80,6 +81,14 @@ func (a accounts) GetSecret(_ context.Context, namespace, name string) (*corev1.
 
 func (a accounts) GetNode(_ context.Context, name string) (*corev1.Node, error) {
 	return read[corev1.Node](a, "nodes", name)
+}
+
+func (a accounts) GetValidatingWebhookConfiguration(_ context.Context, name string) (*admissionv1.ValidatingWebhookConfiguration, error) {
+	return read[admissionv1.ValidatingWebhookConfiguration](a, "validatingwebhookconfigurations", name)
+}
+
+func (a accounts) GetMutatingWebhookConfiguration(_ context.Context, name string) (*admissionv1.MutatingWebhookConfiguration, error) {
+	return read[admissionv1.MutatingWebhookConfiguration](a, "mutatingwebhookconfigurations", name)
 }
 
 // bench is both authenticators with the same keys, and a key that they do not know.
