@@ -11,21 +11,12 @@ import (
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/cmd/steer/internal/feed"
-	"github.com/steer-dev/steer/controlplane"
 	"github.com/steer-dev/steer/trace"
 )
 
 func TestAuthorIsReadFromTheObjectOnce(t *testing.T) {
 	t.Parallel()
-	plane, stop, err := StartPlane(t.Context(), controlplane.Options{Listen: "127.0.0.1:0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	plane := startedPlane(t)
 	scheme, err := client.NewScheme(corev1.AddToScheme)
 	if err != nil {
 		t.Fatal(err)

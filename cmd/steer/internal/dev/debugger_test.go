@@ -21,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/client"
-	"github.com/steer-dev/steer/controlplane"
 	"github.com/steer-dev/steer/scaffold"
 	"github.com/steer-dev/steer/scaffold/project"
 )
@@ -133,15 +132,7 @@ func TestDebuggerStopsInReconcile(t *testing.T) {
 // TestWebhooksWaitForADebuggerWhileThereIsOne that a key turns on and off.
 func TestWebhooksWaitForADebuggerWhileThereIsOne(t *testing.T) {
 	t.Parallel()
-	plane, stop, err := StartPlane(t.Context(), controlplane.Options{Listen: "127.0.0.1:0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	plane := startedPlane(t)
 	operator := httptest.NewTLSServer(http.NotFoundHandler())
 	t.Cleanup(operator.Close)
 	c, err := client.New(plane.RESTConfig(), client.Options{FieldOwner: "steer-dev"})

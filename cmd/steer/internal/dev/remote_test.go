@@ -20,7 +20,6 @@ import (
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/cmd/steer/internal/cluster"
-	"github.com/steer-dev/steer/controlplane"
 	"github.com/steer-dev/steer/manager"
 	"github.com/steer-dev/steer/scaffold"
 	"github.com/steer-dev/steer/scaffold/project"
@@ -29,15 +28,7 @@ import (
 // foreign is a control plane that is not the project's, in a kubeconfig.
 func foreign(t *testing.T) (*cluster.Context, client.Client) {
 	t.Helper()
-	plane, stop, err := StartPlane(t.Context(), controlplane.Options{Listen: "127.0.0.1:0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	plane := startedPlane(t)
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := plane.WriteKubeconfig(file); err != nil {
 		t.Fatal(err)

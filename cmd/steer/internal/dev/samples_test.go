@@ -14,20 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/client"
-	"github.com/steer-dev/steer/controlplane"
 )
 
 func TestSamplesComeOnce(t *testing.T) {
 	t.Parallel()
-	plane, stop, err := StartPlane(t.Context(), controlplane.Options{Listen: "127.0.0.1:0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	plane := startedPlane(t)
 	c, err := client.New(plane.RESTConfig(), client.Options{FieldOwner: "steer-dev"})
 	if err != nil {
 		t.Fatal(err)
