@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/steer-dev/steer/apiserver/resource"
@@ -46,6 +47,20 @@ func Forbidden(r *resource.AdmissionRequest, format string, args ...any) error {
 		name = cmp.Or(r.Object.GetName(), r.Object.GetGenerateName(), "Unknown")
 	}
 	return apierrors.NewForbidden(r.Resource.GroupResource(), name, fmt.Errorf(format, args...))
+}
+
+// OnlyCollected reports whether a request is an update that changes nothing but what the
+// garbage collector, or a migration of storage versions, has to: that grants nothing.
+func OnlyCollected(r *resource.AdmissionRequest) bool {
+	if r.Operation != resource.Update || r.Object == nil || r.Old == nil {
+		return false
+	}
+	same := r.Object.DeepCopyObject().(resource.Object)
+	same.SetOwnerReferences(r.Old.GetOwnerReferences())
+	same.SetFinalizers(r.Old.GetFinalizers())
+	same.SetSelfLink(r.Old.GetSelfLink())
+	same.SetManagedFields(r.Old.GetManagedFields())
+	return equality.Semantic.DeepEqual(same, r.Old)
 }
 
 // written returns the object of a creation or update of a kind, nil if the

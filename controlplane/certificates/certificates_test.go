@@ -285,7 +285,7 @@ func TestAdmissionRequiresPermissionForTheSigner(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = plugins.Admission(nil).Validate(t.Context(), &resource.AdmissionRequest{
-			Request:   &resource.Request{User: &auth.User{Name: "ann"}, Subresource: c.subresource, Name: "r", Resource: shared()},
+			Request:   &resource.Request{User: &auth.User{Name: "ann"}, Subresource: c.subresource, Name: "r", Resource: signingRequests()},
 			Operation: resource.Update, Object: c.now, Old: old,
 		})
 		if (err == nil) != c.allowed {

@@ -29,12 +29,17 @@ const (
 	bucket = certificatesv1.GroupName + "/" + plural
 )
 
-// Part returns CertificateSigningRequests; planes share the value.
-func Part() component.Component {
-	return component.Component{Name: "certificate signing requests", Resources: []*resource.Resource{shared()}}
+// Resources returns the kinds of this package; planes share the values.
+func Resources() []*resource.Resource {
+	return []*resource.Resource{signingRequests(), trustBundles()}
 }
 
-var shared = sync.OnceValue(func() *resource.Resource {
+// Part returns the kinds as a part of a control plane.
+func Part() component.Component {
+	return component.Component{Name: "certificates", Resources: Resources()}
+}
+
+var signingRequests = sync.OnceValue(func() *resource.Resource {
 	k := kind.Definition[certificatesv1.CertificateSigningRequest, request]{
 		Group: certificatesv1.GroupName, Version: "v1", Plural: plural, Short: []string{"csr"}, Cluster: true,
 		Metadata: kind.Metadata{RepeatCreationErrors: true, RepeatStatusCreationErrors: true},
@@ -81,21 +86,20 @@ func prepare(ctx context.Context, obj, old request) {
 // columns have the descriptions of the fields that they show, as of the API version that introduced
 // them.
 func columns() []metav1.TableColumnDefinition {
-	out := kind.Columns("Name", "Age", "SignerName", "Requestor", "RequestedDuration", "Condition")
 	spec, status := certificatesv1beta1.CertificateSigningRequestSpec{}.SwaggerDoc(), certificatesv1beta1.CertificateSigningRequestStatus{}.SwaggerDoc()
-	for i := range out {
-		switch out[i].Name {
-		case "SignerName":
-			out[i].Description = spec["signerName"]
-		case "Requestor":
-			out[i].Description = spec["request"]
-		case "RequestedDuration":
-			out[i].Description = spec["expirationSeconds"]
-		case "Condition":
-			out[i].Description = status["conditions"]
+	return described(kind.Columns("Name", "Age", "SignerName", "Requestor", "RequestedDuration", "Condition"), map[string]string{
+		"SignerName": spec["signerName"], "Requestor": spec["request"], "RequestedDuration": spec["expirationSeconds"], "Condition": status["conditions"],
+	})
+}
+
+// described adds descriptions to columns, by their names.
+func described(columns []metav1.TableColumnDefinition, descriptions map[string]string) []metav1.TableColumnDefinition {
+	for i := range columns {
+		if text, ok := descriptions[columns[i].Name]; ok {
+			columns[i].Description = text
 		}
 	}
-	return out
+	return columns
 }
 
 func row(r request) []any {

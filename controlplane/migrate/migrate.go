@@ -85,7 +85,7 @@ func builtins() (*apiserver.Server, error) {
 		return nil, err
 	}
 	kinds := append(core.Resources(), new(crd.Definitions).Resource(), new(apiservice.Aggregation).Resource())
-	return server, server.Install(append(kinds, certificates.Part().Resources...)...)
+	return server, server.Install(append(kinds, certificates.Resources()...)...)
 }
 
 // view returns the objects of a source, with the revisions that they have there. The server

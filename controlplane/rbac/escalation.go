@@ -9,12 +9,12 @@ import (
 	"fmt"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/admission"
 )
 
 // Escalation is the admission that refuses roles and bindings by which a user
@@ -36,7 +36,7 @@ var errAggregation = errors.New("must have cluster-admin privileges to use the a
 
 // Admit implements [resource.Admission].
 func (e Escalation) Admit(ctx context.Context, r *resource.AdmissionRequest) error {
-	if r.Object == nil || r.User.In(auth.Masters) || onlyCollected(r.Object, r.Old) {
+	if r.Object == nil || r.User.In(auth.Masters) || admission.OnlyCollected(r) {
 		return nil
 	}
 	switch obj := r.Object.(type) {
@@ -58,25 +58,6 @@ func (e Escalation) Mutates(*resource.AdmissionRequest) bool { return false }
 
 func aggregates(r *rbacv1.ClusterRole) bool {
 	return r.AggregationRule != nil && len(r.AggregationRule.ClusterRoleSelectors) > 0
-}
-
-// onlyCollected tells an update that touches nothing but what the garbage
-// collector needs to: that is no grant.
-func onlyCollected(obj, old resource.Object) bool {
-	switch obj.(type) {
-	case *rbacv1.Role, *rbacv1.ClusterRole, *rbacv1.RoleBinding, *rbacv1.ClusterRoleBinding:
-	default:
-		return false
-	}
-	if old == nil {
-		return false
-	}
-	same := obj.DeepCopyObject().(resource.Object)
-	same.SetOwnerReferences(old.GetOwnerReferences())
-	same.SetFinalizers(old.GetFinalizers())
-	same.SetSelfLink(old.GetSelfLink())
-	same.SetManagedFields(old.GetManagedFields())
-	return equality.Semantic.DeepEqual(same, old)
 }
 
 // role refuses rules beyond those of the user.
