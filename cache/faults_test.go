@@ -95,6 +95,45 @@ func TestEveryRefusalIsSurvivedWithAdvice(t *testing.T) {
 	}
 }
 
+// TestServerThatCannotBeReachedIsOneLine, however many kinds are watched; what is of one kind
+// is a line of its own.
+func TestServerThatCannotBeReachedIsOneLine(t *testing.T) {
+	var out lockedBuffer
+	inBubble(t, cache.Options{Log: slog.New(slog.NewTextHandler(&out, nil))}, func(t *testing.T, r *rig) {
+		for _, kind := range []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Service{}, &corev1.Namespace{}} {
+			r.informer(kind)
+		}
+		r.start()
+		r.synced()
+		synctest.Wait()
+		for range 2 { // and another time
+			r.server.SetFail(func(*http.Request) *http.Response { return broken() })
+			r.server.Cut(io.ErrUnexpectedEOF)
+			time.Sleep(time.Minute)
+			r.server.SetFail(func(req *http.Request) *http.Response {
+				if strings.Contains(req.URL.Path, "secrets") {
+					return refuse(403, metav1.StatusReasonForbidden, "no")
+				}
+				return nil
+			})
+			time.Sleep(5 * time.Minute)
+			r.server.SetFail(nil)
+			time.Sleep(2 * time.Minute)
+			lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+			want := []string{"watch is interrupted", "Kind=Secret", "watch is well again", "watch is well again"}
+			if len(lines) != len(want) {
+				t.Fatalf("%d lines, want %d:\n%s", len(lines), len(want), out.String())
+			}
+			for i, text := range want {
+				if !strings.Contains(lines[i], text) {
+					t.Errorf("line %d lacks %q: %s", i+1, text, lines[i])
+				}
+			}
+			out.Reset()
+		}
+	})
+}
+
 // lockedBuffer collects a log.
 type lockedBuffer struct {
 	mu sync.Mutex
@@ -105,6 +144,12 @@ func (l *lockedBuffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) Reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.b.Reset()
 }
 
 func (l *lockedBuffer) String() string {

@@ -63,7 +63,6 @@ type shared struct {
 	holds   int
 	reports []reflector.Report
 	since   []time.Time // by scope: the begin of the trouble
-	logged  []string    // by scope: the last error logged
 	cancel  context.CancelFunc
 	done    sync.WaitGroup
 	mutated form.MutationDetector
@@ -82,7 +81,7 @@ func newShared(c *Cache, p form.Place) (*shared, error) {
 	s := &shared{
 		Definition: d, cache: c, period: cmp.Or(kind.Resync, c.opts.Resync), store: store.New(namespaces...),
 		queue: make(chan store.Delta, queueLength), synced: make(chan struct{}),
-		lists: make([]bool, len(namespaces)), reports: make([]reflector.Report, len(namespaces)), since: make([]time.Time, len(namespaces)), logged: make([]string, len(namespaces)),
+		lists: make([]bool, len(namespaces)), reports: make([]reflector.Report, len(namespaces)), since: make([]time.Time, len(namespaces)),
 	}
 	s.mutated.On = c.opts.DetectMutation
 	if c.opts.Compact || kind.Compact {
@@ -128,7 +127,10 @@ func (s *shared) start(ctx context.Context) {
 			Random: random.Float64, Transform: s.Transform,
 			Report: func(r reflector.Report) { s.report(ctx, i, r) },
 		})
-		s.done.Go(func() { _ = r.Run(ctx) }) // its only error is a second Run
+		s.done.Go(func() {
+			defer src.Leave()
+			_ = r.Run(ctx) // its only error is a second Run
+		})
 	}
 	s.done.Go(func() { s.run(ctx) })
 }
@@ -325,7 +327,7 @@ func (s *shared) waitForSync(ctx context.Context) error {
 	}
 }
 
-// report takes a reflector's state, and logs what is wrong once.
+// report takes a reflector's state, and logs what is wrong.
 func (s *shared) report(ctx context.Context, scope int, r reflector.Report) {
 	r.Err = s.advise(scope, r.Err)
 	s.mu.Lock()
@@ -336,21 +338,8 @@ func (s *shared) report(ctx context.Context, scope int, r reflector.Report) {
 	case r.Err != nil && s.since[scope].IsZero():
 		s.since[scope] = time.Now()
 	}
-	message := ""
-	if r.Err != nil && ctx.Err() == nil {
-		message = r.Err.Error()
-	}
-	again := s.logged[scope] == message
-	was := s.logged[scope]
-	s.logged[scope] = message
 	s.mu.Unlock()
-	switch {
-	case again:
-	case message != "":
-		s.cache.log.WarnContext(ctx, "watch is interrupted", "kind", s.Place.GVK.String(), "state", r.State.String(), "retry", r.Delay, "err", message)
-	case was != "" && r.State == reflector.Watching:
-		s.cache.log.InfoContext(ctx, "watch is well again", "kind", s.Place.GVK.String())
-	}
+	s.sources[scope].Log(ctx, s.cache.log, r)
 }
 
 func (s *shared) status() Status {

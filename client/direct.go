@@ -209,10 +209,8 @@ func (c *call) what() string {
 		b.WriteString("/" + c.SubResource)
 	}
 	switch {
-	case c.Key.Name != "" && c.Key.Namespace != "":
-		b.WriteString(" " + c.Key.String())
 	case c.Key.Name != "":
-		b.WriteString(" " + c.Key.Name)
+		b.WriteString(" " + FormatKey(c.Key))
 	case c.Key.Namespace != "":
 		b.WriteString(" in " + c.Key.Namespace)
 	}

@@ -296,3 +296,12 @@ func ExampleDeleteAllOfOption() {
 	})
 	// Output: 1 cm-1
 }
+
+// The key of an object in no namespace has no slash in a message.
+func ExampleFormatKey() {
+	fmt.Println(client.FormatKey(client.ObjectKey{Namespace: "default", Name: "web"}))
+	fmt.Println(client.FormatKey(client.ObjectKey{Name: "acme"}))
+	// Output:
+	// default/web
+	// acme
+}

@@ -28,6 +28,15 @@ type ObjectList interface {
 // cluster-scoped kinds.
 type ObjectKey = types.NamespacedName
 
+// FormatKey writes a key as messages name objects: "namespace/name", and "name" for an object
+// in no namespace, of which String makes "/name".
+func FormatKey(key ObjectKey) string {
+	if key.Namespace == "" {
+		return key.Name
+	}
+	return key.String()
+}
+
 // ObjectKeyFromObject is the key of obj.
 func ObjectKeyFromObject(obj Object) ObjectKey {
 	return ObjectKey{Namespace: obj.GetNamespace(), Name: obj.GetName()}

@@ -91,6 +91,9 @@ type Request struct {
 	types.NamespacedName
 }
 
+// String is what messages name the object by, see [client.FormatKey].
+func (r Request) String() string { return client.FormatKey(r.NamespacedName) }
+
 // RequestFor is the request that names obj.
 func RequestFor(obj client.Object) Request { return Request{client.ObjectKeyFromObject(obj)} }
 

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -110,7 +109,7 @@ func (o *objects) call(a *attempt, obj, original client.Object, fn func(context.
 	before, _ := a.versions()
 	fields := o.differ.Changed(before, obj)
 	if fields != "" {
-		err = errors.Join(err, &ChangedError{Object: a.object.Kind + " " + strings.TrimPrefix(client.ObjectKeyFromObject(obj).String(), "/"), Fields: fields})
+		err = errors.Join(err, &ChangedError{Object: a.object.Kind + " " + client.FormatKey(client.ObjectKeyFromObject(obj)), Fields: fields})
 	}
 	ended := unobserved
 	switch {

@@ -35,7 +35,7 @@ func CreateOrUpdate(ctx context.Context, c client.Client, obj client.Object, mut
 	created, updated, err := children.CreateOrUpdate(ctx, c, obj, mutate)
 	switch {
 	case err != nil:
-		return OperationNone, fmt.Errorf("create or update %T %s: %w", obj, client.ObjectKeyFromObject(obj), err)
+		return OperationNone, fmt.Errorf("create or update %T %s: %w", obj, client.FormatKey(client.ObjectKeyFromObject(obj)), err)
 	case created:
 		return OperationCreated, nil
 	case updated:

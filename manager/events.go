@@ -107,7 +107,7 @@ func (r *recorder) Record(n controller.UserEvent) {
 	case r.notes <- &note{key: key, text: cut(n.Note, maxNote), at: time.Now()}:
 	default:
 		if total := r.dropped.Add(1); total&(total-1) == 0 { // the first, and as it doubles
-			r.log.Warn("events are dropped because too many wait to be sent", "dropped", total, "reason", n.Reason, "regarding", client.ObjectKeyFromObject(n.Regarding),
+			r.log.Warn("events are dropped because too many wait to be sent", "dropped", total, "reason", n.Reason, "regarding", client.FormatKey(client.ObjectKeyFromObject(n.Regarding)),
 				"advice", "emit events on transitions, not in every reconcile; or see why the API server takes them so slowly")
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"io/fs"
 	"reflect"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -139,7 +138,7 @@ func Update[T client.Object](e *Env, name string, change func(T)) T {
 		case err == nil:
 			return obj
 		case !apierrors.IsConflict(err) || ctx.Err() != nil:
-			e.Fatalf("steertest: update %T %s: %v", obj, strings.TrimPrefix(at.String(), "/"), err)
+			e.Fatalf("steertest: update %T %s: %v", obj, client.FormatKey(at), err)
 		}
 	}
 }

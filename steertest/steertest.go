@@ -292,7 +292,7 @@ func (o Options) withOperator(t testing.TB) Options {
 func (e *Env) revision(call client.Call) string {
 	obj := client.NewMetadata(call.GVK)
 	if err := e.Client.Get(e.ctx, call.Key, obj); client.IgnoreNotFound(err) != nil {
-		e.Errorf("steertest: read the revision of %s %s: %v", call.GVK.Kind, call.Key, err)
+		e.Errorf("steertest: read the revision of %s %s: %v", call.GVK.Kind, client.FormatKey(call.Key), err)
 	}
 	return obj.GetResourceVersion()
 }

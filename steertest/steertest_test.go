@@ -320,6 +320,19 @@ func TestAnExpectationWithoutMatchersSaysWhatItWants(t *testing.T) {
 	})
 }
 
+func TestAWaitNamesAnObjectInNoNamespaceByItsNameAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		got := fails(t, func(tb testing.TB) {
+			env := steertest.New(tb, steertest.Options{Scheme: scheme(t), Timeout: time.Second})
+			steertest.Wait(env, "acme", func(*corev1.Namespace) bool { return false })
+		})
+		if !strings.Contains(got, "wait for Namespace acme: ") {
+			t.Errorf("message: %s", got)
+		}
+	})
+}
+
 func TestEqualFailuresAreOneLineOfAFailedTest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

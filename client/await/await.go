@@ -45,7 +45,7 @@ func Object[T client.Object](ctx context.Context, c client.Client, key client.Ob
 		return condition(obj), nil
 	}, client.InNamespace(key.Namespace), client.MatchingFields{"metadata.name": key.Name})
 	if err != nil {
-		return last, fmt.Errorf("wait for %s %s: %w; last seen: %s", gvk.Kind, key, err, describe(last))
+		return last, fmt.Errorf("wait for %s %s: %w; last seen: %s", gvk.Kind, client.FormatKey(key), err, describe(last))
 	}
 	return last, nil
 }

@@ -51,5 +51,5 @@ func Advise(where string, err error, rule func() string) error {
 
 func isNetwork(err error) bool {
 	var op *net.OpError
-	return errors.As(err, &op) || errors.Is(err, io.ErrUnexpectedEOF)
+	return errors.As(err, &op) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }

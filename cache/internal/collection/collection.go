@@ -44,6 +44,7 @@ type Source struct {
 	Collection listwatch.Collection
 
 	resource atomic.Pointer[string]
+	logged   string // the error of this source alone that was logged last; the reflector's alone
 }
 
 var _ reflector.Source = (*Source)(nil)
@@ -102,6 +103,8 @@ type Server struct {
 	turn  chan struct{}
 	known bool
 	minor int
+
+	outage outage
 }
 
 // NewServer returns the server that a source reads.

@@ -114,7 +114,7 @@ func (d *Definition) Prepared(obj client.Object) (client.Object, error) {
 	}
 	changed, err := d.Transform(obj)
 	if err != nil {
-		return nil, fmt.Errorf("transform %s: %w", client.ObjectKeyFromObject(obj), err)
+		return nil, fmt.Errorf("transform %s: %w", client.FormatKey(client.ObjectKeyFromObject(obj)), err)
 	}
 	return changed, nil
 }

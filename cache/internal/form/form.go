@@ -118,7 +118,7 @@ func metadataOf(obj client.Object) (*metav1.PartialObjectMetadata, error) {
 	case *unstructured.Unstructured:
 		content, _ := o.Object["metadata"].(map[string]any)
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &out.ObjectMeta); err != nil {
-			return nil, fmt.Errorf("metadata of %s: %w", client.ObjectKeyFromObject(obj), err)
+			return nil, fmt.Errorf("metadata of %s: %w", client.FormatKey(client.ObjectKeyFromObject(obj)), err)
 		}
 	case metav1.ObjectMetaAccessor:
 		om, ok := o.GetObjectMeta().(*metav1.ObjectMeta)

@@ -138,7 +138,7 @@ func (p *packed) decode(into client.Object) {
 	if err := codec.Decode(p.packing.mediaType, p.data, into, p.packing.place.GVK); err != nil {
 		// It was encoded by this process: its memory is damaged, or its type's
 		// generated code is.
-		panic(fmt.Sprintf("a compact cache cannot decode what it has encoded: %s %s: %v", p.packing.place.GVK.Kind, client.ObjectKeyFromObject(p), err))
+		panic(fmt.Sprintf("a compact cache cannot decode what it has encoded: %s %s: %v", p.packing.place.GVK.Kind, client.FormatKey(client.ObjectKeyFromObject(p)), err))
 	}
 }
 

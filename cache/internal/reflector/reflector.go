@@ -197,7 +197,7 @@ func (r *Reflector) pushObject(ctx context.Context, op store.Op, o runtime.Objec
 	if r.cfg.Transform != nil {
 		changed, err := r.cfg.Transform(obj)
 		if err != nil {
-			return fmt.Errorf("transform %s: %w", client.ObjectKeyFromObject(obj), err)
+			return fmt.Errorf("transform %s: %w", client.FormatKey(client.ObjectKeyFromObject(obj)), err)
 		}
 		obj = changed
 	}

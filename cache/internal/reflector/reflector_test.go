@@ -223,7 +223,7 @@ func TestReflectorPushesWhatTheServerSays(t *testing.T) {
 		"an object that cannot be changed": {
 			play:      &play{lists: []listed{{items: []runtime.Object{named("a", "1")}}}},
 			transform: func(client.Object) (client.Object, error) { return nil, errors.New("no") },
-			want:      []string{`begin mark 5 at ""`, `list "" limit 2`}, state: BackingOff, err: "transform /a: no",
+			want:      []string{`begin mark 5 at ""`, `list "" limit 2`}, state: BackingOff, err: "transform a: no",
 		},
 		"a list that is refused": {
 			play: &play{lists: []listed{{openErr: refused}}}, want: []string{`begin mark 5 at ""`, `list "" limit 2`}, state: BackingOff, err: "refused",

@@ -11,6 +11,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/steer-dev/steer/client"
 )
 
 // InventoryAnnotation is the prefix of the annotations that list the children of
@@ -28,10 +30,7 @@ type Ref struct {
 }
 
 func (r Ref) String() string {
-	if r.Key.Namespace == "" {
-		return r.GVK.Kind + " " + r.Key.Name
-	}
-	return r.GVK.Kind + " " + r.Key.String()
+	return r.GVK.Kind + " " + client.FormatKey(r.Key)
 }
 
 // Inventory is the list of the children of a set, as it is written in an

@@ -36,7 +36,7 @@ func CreateOrUpdate(ctx context.Context, c client.Client, obj client.Object, mut
 		return false, false, err
 	}
 	if client.ObjectKeyFromObject(obj) != key {
-		return false, false, fmt.Errorf("the function renamed %s to %s", key, client.ObjectKeyFromObject(obj))
+		return false, false, fmt.Errorf("the function renamed %s to %s", client.FormatKey(key), client.FormatKey(client.ObjectKeyFromObject(obj)))
 	}
 	unmark(obj)
 	body, err := bodyOf(obj)

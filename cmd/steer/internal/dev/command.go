@@ -21,6 +21,7 @@ import (
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/manifest"
+	"github.com/steer-dev/steer/cmd/steer/internal/dev/webhooks"
 	"github.com/steer-dev/steer/controlplane"
 	"github.com/steer-dev/steer/controlplane/webhookclient"
 	"github.com/steer-dev/steer/internal/children"
@@ -58,15 +59,15 @@ func Command(ctx context.Context, o CommandOptions, command []string) (err error
 	if err != nil {
 		return err
 	}
-	local := newLocalWebhooks(net.JoinHostPort("127.0.0.1", strconv.Itoa(int(cmp.Or(o.WebhookPort, DefaultWebhookPort)))))
-	webhooks := o.Webhooks
-	webhooks.Resolve = local.resolve
+	local := webhooks.New(net.JoinHostPort("127.0.0.1", strconv.Itoa(int(cmp.Or(o.WebhookPort, DefaultWebhookPort)))))
+	services := o.Webhooks
+	services.Resolve = local.Resolve
 	// Found before anything starts, so that a typo costs nothing.
 	program, err := exec.LookPath(command[0])
 	if err != nil {
 		return fmt.Errorf("dev: %w", err)
 	}
-	plane, stop, err := StartPlane(ctx, controlplane.Options{Listen: "127.0.0.1:0", Webhooks: webhooks})
+	plane, stop, err := StartPlane(ctx, controlplane.Options{Listen: "127.0.0.1:0", Webhooks: services})
 	if err != nil {
 		return err
 	}
@@ -89,7 +90,7 @@ func Command(ctx context.Context, o CommandOptions, command []string) (err error
 	if err != nil {
 		return err
 	}
-	now, later := local.divide(webhooks.Services, objects)
+	now, later := local.Divide(services.Services, objects)
 	if err := manifest.Apply(ctx, c, "", now); err != nil {
 		return err
 	}
@@ -100,7 +101,7 @@ func Command(ctx context.Context, o CommandOptions, command []string) (err error
 
 	running, ended := context.WithCancel(ctx)
 	applied := make(chan error, 1)
-	go func() { applied <- local.applyOnceServed(running, c, later, o.Errs) }()
+	go func() { applied <- local.ApplyOnceServed(running, c, later, o.Errs) }()
 	err = runCommand(ctx, program, command, append(env, "KUBECONFIG="+kubeconfig)...)
 	ended()
 	if failed := <-applied; err == nil {
@@ -109,11 +110,11 @@ func Command(ctx context.Context, o CommandOptions, command []string) (err error
 	return err
 }
 
-// environment makes the folder for temporary files of a command, with a certificate for
-// its webhooks, and returns the variables that name it.
+// environment makes the folder for temporary files of a command, with a certificate for its
+// webhooks where controller-runtime looks for it, and returns the variables that name it.
 func environment(dir string) ([]string, error) {
 	temporary := filepath.Join(dir, "tmp")
-	if err := writeWebhookCertificate(temporary); err != nil {
+	if err := webhooks.WriteCertificate(filepath.Join(temporary, "k8s-webhook-server", "serving-certs")); err != nil {
 		return nil, err
 	}
 	return []string{"TMPDIR=" + temporary, "TMP=" + temporary, "TEMP=" + temporary}, nil // TMP and TEMP for Windows

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/cmd/steer/internal/dev/webhooks"
 	"github.com/steer-dev/steer/scaffold"
 	"github.com/steer-dev/steer/scaffold/project"
 )
@@ -93,7 +94,7 @@ func TestDebuggerStopsInReconcile(t *testing.T) {
 	if _, err := scaffold.CreateAPI(t.Context(), scaffold.APIOptions{Dir: dir, GVK: project.GVK{Group: "webapp", Version: "v1", Kind: "Guestbook"}}); err != nil {
 		t.Fatal(err)
 	}
-	address, err := freeAddress()
+	address, err := webhooks.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +142,7 @@ func TestWebhooksWaitForADebuggerWhileThereIsOne(t *testing.T) {
 	}
 	o := &own{
 		loop:     &loop{Options: Options{Dir: withDebugger(t), Errs: io.Discard}, client: c, applied: map[string]string{}},
-		webhooks: newLocalWebhooks(operator.Listener.Addr().String()),
+		webhooks: webhooks.New(operator.Listener.Addr().String()),
 	}
 	if err := MakeState(o.Dir); err != nil {
 		t.Fatal(err)

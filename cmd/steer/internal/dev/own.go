@@ -21,6 +21,7 @@ import (
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/manifest"
 	"github.com/steer-dev/steer/cmd/steer/internal/cluster"
+	"github.com/steer-dev/steer/cmd/steer/internal/dev/webhooks"
 	"github.com/steer-dev/steer/cmd/steer/internal/feed"
 	"github.com/steer-dev/steer/controlplane"
 	"github.com/steer-dev/steer/controlplane/webhookclient"
@@ -35,7 +36,7 @@ type own struct {
 	*loop
 	kubeconfig string // of an administrator
 	operators  string // kubeconfig that the operator gets
-	webhooks   *localWebhooks
+	webhooks   *webhooks.Local
 	server     *localServer
 }
 
@@ -53,15 +54,18 @@ func (l *loop) onOwn(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	address, err := freeAddress()
+	address, err := webhooks.FreeAddress()
 	if err != nil {
 		return err
 	}
-	t.webhooks = newLocalWebhooks(address)
-	if address, err = freeAddress(); err != nil {
+	t.webhooks = webhooks.New(address)
+	if address, err = webhooks.FreeAddress(); err != nil {
 		return err
 	}
 	t.server = &localServer{own: t, address: address}
+	if err := webhooks.WriteCertificate(t.certificates()); err != nil {
+		return err
+	}
 	plane, stop, err := t.plane(ctx, data)
 	var inUse *local.InUseError
 	if errors.As(err, &inUse) {
@@ -92,7 +96,7 @@ func (t *own) plane(ctx context.Context, data string) (*controlplane.Plane, func
 	}
 	return StartPlane(ctx, controlplane.Options{
 		Listen: t.address(), DataDir: data, Version: t.Version, Workloads: &workloads.Options{},
-		Webhooks:       webhookclient.Options{Resolve: t.webhooks.resolve},
+		Webhooks:       webhookclient.Options{Resolve: t.webhooks.Resolve},
 		Authentication: controlplane.Authentication{Keys: keys},
 	})
 }
@@ -132,7 +136,12 @@ func elsewhere(first, second string) string {
 func (t *own) folder() string { return filepath.Join(t.Dir, project.StateDir, "bin") }
 
 func (t *own) arguments() []string {
-	return []string{"--webhook-port=" + t.webhooks.port(), "--webhook-drain=-1s"}
+	return []string{"--webhook-port=" + t.webhooks.Port(), "--webhook-cert-path=" + t.certificates(), "--webhook-drain=-1s"}
+}
+
+// certificates is the folder with the certificate of the operator's webhooks.
+func (t *own) certificates() string {
+	return filepath.Join(t.Dir, project.StateDir, "webhook-certificate")
 }
 
 func (t *own) environment() []string { return []string{"KUBECONFIG=" + t.operators} }
@@ -207,14 +216,14 @@ func (t *own) complete(ctx context.Context) error {
 	objects, changed, err := t.manifests(webhookFile)
 	if err == nil && len(objects) > 0 {
 		waiting, cancel := context.WithTimeout(ctx, t.patience())
-		err = t.webhooks.await(waiting)
+		err = t.webhooks.Await(waiting)
 		cancel()
 	}
 	if err == nil && changed {
 		if t.Debug != "" {
-			bePatient(objects)
+			webhooks.BePatient(objects)
 		}
-		err = configureWebhooks(ctx, t.client, objects)
+		err = webhooks.Configure(ctx, t.client, objects)
 	}
 	if err != nil {
 		delete(t.applied, webhookFile)
@@ -228,5 +237,5 @@ func (t *own) patience() time.Duration {
 	if t.Debug != "" {
 		return time.Hour
 	}
-	return awaitWebhooks
+	return webhooks.Patience
 }

@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/steer-dev/steer/cmd/steer/internal/dev/webhooks"
 	"github.com/steer-dev/steer/controlplane"
 	"github.com/steer-dev/steer/scaffold/project"
 )
@@ -66,7 +67,7 @@ func TestDevTakesNoKeysAndNoAddressOfARepository(t *testing.T) {
 		}
 		o := options(t, dir, io.Discard)
 		o.Keys = keys
-		plane, stop, err := (&own{loop: &loop{Options: o}, webhooks: newLocalWebhooks("127.0.0.1:1")}).plane(t.Context(), data)
+		plane, stop, err := (&own{loop: &loop{Options: o}, webhooks: webhooks.New("127.0.0.1:1")}).plane(t.Context(), data)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -219,6 +219,9 @@ func TestDevRunsTheOperatorAnewOnEverySave(t *testing.T) {
 	for more() != nil {
 		d.await("the operator runs")
 	}
+	if strings.Contains(d.seen.String(), "self-signed") {
+		t.Errorf("it warns of a certificate that no server asks for:\n%s", d.seen.String())
+	}
 
 	// A further kind comes with its sample.
 	further := project.GVK{Group: "webapp", Version: "v1", Kind: "Visitor"}

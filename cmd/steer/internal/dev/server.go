@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/cmd/steer/internal/dev/webhooks"
 	"github.com/steer-dev/steer/internal/children"
 	"github.com/steer-dev/steer/scaffold/project"
 )
@@ -64,7 +65,7 @@ func (s *localServer) renew(ctx context.Context) error {
 	if err := s.begin(); err != nil {
 		return err
 	}
-	waiting, cancel := context.WithTimeoutCause(ctx, awaitWebhooks, errors.New("it is not available"))
+	waiting, cancel := context.WithTimeoutCause(ctx, webhooks.Patience, errors.New("it is not available"))
 	defer cancel()
 	for _, kind := range p.Served {
 		if err := s.await(waiting, kind.Version+"."+kind.APIGroup()); err != nil {

@@ -1,7 +1,8 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package dev
+// Package webhooks leads the webhooks of a control plane to the operator that steer dev runs.
+package webhooks
 
 import (
 	"context"
@@ -27,25 +28,25 @@ import (
 	"github.com/steer-dev/steer/controlplane/webhookclient"
 )
 
-// awaitWebhooks is how long the operator may take to serve its webhooks.
-const awaitWebhooks = 10 * time.Second
+// Patience is how long the operator may take to serve its webhooks.
+const Patience = 10 * time.Second
 
-// localWebhooks carries the requests of the control plane to the webhooks of the
+// Local carries the requests of the control plane to the webhooks of the
 // operator, which is a child of this process.
-type localWebhooks struct {
+type Local struct {
 	address string // on this machine
 	over    http.RoundTripper
 }
 
-// newLocalWebhooks calls webhooks at an address of this machine. Any certificate is
+// New calls webhooks at an address of this machine. Any certificate is
 // accepted there: that of steer dev, one that the operator has made for itself, or one of
 // its files.
-func newLocalWebhooks(address string) *localWebhooks {
-	return &localWebhooks{address, &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+func New(address string) *Local {
+	return &Local{address, &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
 }
 
-// freeAddress is one that nothing listens at.
-func freeAddress() (string, error) {
+// FreeAddress is one that nothing listens at.
+func FreeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err
@@ -53,26 +54,26 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// resolve leads every Service of a webhook to the operator.
-func (w *localWebhooks) resolve(_ context.Context, s webhookclient.Service) (webhookclient.Backend, bool) {
+// Resolve leads every Service of a webhook to the operator.
+func (w *Local) Resolve(_ context.Context, s webhookclient.Service) (webhookclient.Backend, bool) {
 	return webhookclient.Backend{Transport: w}, !s.APIService
 }
 
 // RoundTrip implements http.RoundTripper.
-func (w *localWebhooks) RoundTrip(r *http.Request) (*http.Response, error) {
+func (w *Local) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.URL.Scheme, r.URL.Host = "https", w.address
 	return w.over.RoundTrip(r)
 }
 
-// port is the value of the operator's flag.
-func (w *localWebhooks) port() string {
+// Port is the value of the operator's flag.
+func (w *Local) Port() string {
 	_, port, _ := net.SplitHostPort(w.address)
 	return port
 }
 
-// await waits until the operator serves its webhooks, or ctx ends.
-func (w *localWebhooks) await(ctx context.Context) error {
+// Await waits until the operator serves its webhooks, or ctx ends.
+func (w *Local) Await(ctx context.Context) error {
 	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}
 	for {
 		conn, err := dialer.DialContext(ctx, "tcp", w.address)
@@ -87,9 +88,9 @@ func (w *localWebhooks) await(ctx context.Context) error {
 	}
 }
 
-// divide returns the manifests to apply before the operator runs, and those to apply once
+// Divide returns the manifests to apply before the operator runs, and those to apply once
 // it serves its webhooks: the configurations of these, and what follows them.
-func (w *localWebhooks) divide(given *serviceaddress.Table, objects []manifest.Object) (now, later []manifest.Object) {
+func (w *Local) Divide(given *serviceaddress.Table, objects []manifest.Object) (now, later []manifest.Object) {
 	for i, object := range objects {
 		for _, s := range manifestServices(object) {
 			if _, elsewhere := given.Address(s); !elsewhere {
@@ -115,13 +116,13 @@ func manifestServices(object manifest.Object) (out []serviceaddress.Key) {
 	return out
 }
 
-// applyOnceServed applies manifests once the operator serves its webhooks. It says so, and
+// ApplyOnceServed applies manifests once the operator serves its webhooks. It says so, and
 // says if ctx ends before.
-func (w *localWebhooks) applyOnceServed(ctx context.Context, c client.Client, objects []manifest.Object, errs io.Writer) error {
+func (w *Local) ApplyOnceServed(ctx context.Context, c client.Client, objects []manifest.Object, errs io.Writer) error {
 	if len(objects) == 0 {
 		return nil
 	}
-	if served := w.await(ctx) == nil; !served {
+	if served := w.Await(ctx) == nil; !served {
 		fmt.Fprintf(errs, "steer: the command has not served webhooks at %s, and the objects from %s %s on were not applied; --webhook-port names another port\n",
 			w.address, objects[0].GetKind(), objects[0].GetName())
 		return nil
@@ -134,9 +135,9 @@ func (w *localWebhooks) applyOnceServed(ctx context.Context, c client.Client, ob
 	return nil
 }
 
-// writeWebhookCertificate writes the certificate of a webhook server to where
-// controller-runtime looks for it in a folder for temporary files, which it makes.
-func writeWebhookCertificate(temporary string) error {
+// WriteCertificate writes the certificate of a webhook server to a folder, which it makes, under
+// the names of a mounted Secret.
+func WriteCertificate(dir string) error {
 	authority, err := certificate.NewAuthority(time.Now())
 	if err != nil {
 		return err
@@ -149,7 +150,6 @@ func writeWebhookCertificate(temporary string) error {
 	if err != nil {
 		return err
 	}
-	dir := filepath.Join(temporary, "k8s-webhook-server", "serving-certs")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -160,9 +160,9 @@ func writeWebhookCertificate(temporary string) error {
 	)
 }
 
-// configureWebhooks brings the generated webhook configurations to the control plane,
+// Configure brings the generated webhook configurations to the control plane,
 // and takes away those that are not generated any more.
-func configureWebhooks(ctx context.Context, c client.Client, objects []manifest.Object) error {
+func Configure(ctx context.Context, c client.Client, objects []manifest.Object) error {
 	if err := manifest.Apply(ctx, c, "", objects); err != nil {
 		return err
 	}
@@ -185,8 +185,8 @@ func configureWebhooks(ctx context.Context, c client.Client, objects []manifest.
 	return errors.Join(failed...)
 }
 
-// bePatient gives webhooks the longest time that Kubernetes allows.
-func bePatient(objects []manifest.Object) {
+// BePatient gives webhooks the longest time that Kubernetes allows.
+func BePatient(objects []manifest.Object) {
 	const longest = 30 // seconds
 	for _, object := range objects {
 		hooks, _, _ := unstructured.NestedSlice(object.Object, "webhooks")

@@ -1,18 +1,19 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package dev
+package webhooks_test
 
 import (
 	"testing"
 
+	"github.com/steer-dev/steer/cmd/steer/internal/dev/webhooks"
 	"github.com/steer-dev/steer/controlplane/webhookclient"
 )
 
 // TestServicesOfWebhooksLeadToTheOperator, those of APIServices do not.
 func TestServicesOfWebhooksLeadToTheOperator(t *testing.T) {
 	t.Parallel()
-	w := &localWebhooks{}
+	w := &webhooks.Local{}
 	for _, c := range []struct {
 		service  webhookclient.Service
 		operator bool
@@ -21,7 +22,7 @@ func TestServicesOfWebhooksLeadToTheOperator(t *testing.T) {
 		{webhookclient.Service{Namespace: "a", Name: "webhooks"}, true, true},
 		{webhookclient.Service{Namespace: "a", Name: "metrics", APIService: true}, false, false},
 	} {
-		at, known := w.resolve(t.Context(), c.service)
+		at, known := w.Resolve(t.Context(), c.service)
 		if known != c.known || known && (at.Transport == w) != c.operator {
 			t.Errorf("%+v is at %+v, %t", c.service, at, known)
 		}
