@@ -123,6 +123,7 @@ func (p *Plane) parts(roles *rbac.Authorizer) (component.List, *authenticator, e
 			component.Controller(admissionregistration.NewPolicyController(server.Resources)),
 			component.Controller(certificates.NewSigner(p.authority)),
 			component.Controller(certificates.NewCleaner()),
+			component.Controller(certificates.NewPodCleaner()),
 			serviceaccount.NewDefaultAccounts().Part(d),
 			serviceaccount.NewRootCAs(p.roots).Part(d),
 			component.Controller(serviceaccount.NewTokenSecrets(tokens, p.roots)),
@@ -148,7 +149,7 @@ func (p *Plane) kinds(d component.Deps, authentication *authenticator) component
 	return component.List{
 		{Name: "kinds", Resources: core.Resources()},
 		{Name: "reviews", Resources: core.Reviews(d.Authorizer, authentication)},
-		certificates.Part(),
+		certificates.Part(d),
 		pods.Part(),
 		device.Access{Authorizer: d.Authorizer, Store: d.Store}.Part(),
 		admissionregistration.Parameters{Authorizer: d.Authorizer, Store: d.Store, Catalog: d.Catalog}.Part(),

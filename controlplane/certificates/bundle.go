@@ -24,11 +24,11 @@ type bundle = *certificatesv1.ClusterTrustBundle
 
 const bundles = "clustertrustbundles"
 
+// pemCertificate is the type of the PEM block of a certificate.
+const pemCertificate = "CERTIFICATE"
+
 // largestBundle is how many bytes a trust bundle may have.
 const largestBundle = 1 << 20
-
-// unsupportedField is the error for a field selector of the kinds of this package.
-const unsupportedField = "field label not supported: %s"
 
 var trustBundles = sync.OnceValue(func() *resource.Resource {
 	return kind.Definition[certificatesv1.ClusterTrustBundle, bundle]{
@@ -43,7 +43,6 @@ var trustBundles = sync.OnceValue(func() *resource.Resource {
 		Selectable: []kind.Selectable[bundle]{
 			kind.Leaf("spec.signerName", func(b bundle) string { return b.Spec.SignerName }),
 		},
-		FieldSelectorMessage: unsupportedField,
 	}.Resource()
 })
 
@@ -131,7 +130,7 @@ func checkAnchors(f *valid.Field, name, text string) {
 
 // anchorProblem is why a block is not the certificate of an authority; empty: it is one.
 func anchorProblem(block *pem.Block) string {
-	if block.Type != "CERTIFICATE" {
+	if block.Type != pemCertificate {
 		return "has bad block type: " + block.Type
 	}
 	if len(block.Headers) != 0 {

@@ -5,6 +5,7 @@ package certificates
 
 import (
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"maps"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/storage"
@@ -21,15 +23,24 @@ import (
 const (
 	undecidedLife = 24 * time.Hour
 	decidedLife   = time.Hour
+	podLife       = 15 * time.Minute
 )
 
-// Cleaner is the controller that deletes requests an hour after they were
-// denied, failed, or were approved and signed; when their certificate
-// has expired; and a day after their creation if they are pending.
+// Cleaner is a controller that deletes requests of one kind.
 type Cleaner struct {
+	cleaned
 	// deadlines are when requests are deleted; next is the first of them.
 	deadlines map[storage.Key]deadline
 	next      time.Time
+}
+
+// cleaned is the kind that a cleaner deletes requests of.
+type cleaned struct {
+	controller string
+	user       string
+	resource   step.Resource
+	// end returns when a request is deleted; the zero time: not unless it changes.
+	end func(*storage.Record) time.Time
 }
 
 // deadline is when a version of a request is deleted.
@@ -43,22 +54,55 @@ var (
 	_ step.Waker      = (*Cleaner)(nil)
 )
 
-// NewCleaner returns a cleaner that has observed nothing.
-func NewCleaner() *Cleaner { return &Cleaner{deadlines: map[storage.Key]deadline{}} }
+// NewCleaner returns the cleaner of CertificateSigningRequests, which has observed nothing. It
+// deletes them an hour after they were denied, failed, or were approved and signed; when their
+// certificate has expired; and a day after their creation if they are pending.
+func NewCleaner() *Cleaner {
+	return newCleaner(cleaned{"certificatesigningrequest-cleaner-controller", user, requests(), func(rec *storage.Record) time.Time {
+		if r := read(rec); r != nil && r.DeletionTimestamp == nil {
+			return end(r)
+		}
+		return time.Time{}
+	}})
+}
+
+// NewPodCleaner returns the cleaner of PodCertificateRequests, which has observed nothing. It
+// deletes them a quarter of an hour after their creation.
+func NewPodCleaner() *Cleaner {
+	return newCleaner(cleaned{"podcertificaterequest-cleaner-controller", step.KubeSystem + "podcertificaterequestcleaner", forPods(), func(rec *storage.Record) time.Time {
+		r := &metav1.PartialObjectMetadata{}
+		if json.Unmarshal(rec.Value, r) != nil || r.DeletionTimestamp != nil {
+			return time.Time{}
+		}
+		return r.CreationTimestamp.Add(podLife)
+	}})
+}
+
+func newCleaner(of cleaned) *Cleaner {
+	return &Cleaner{cleaned: of, deadlines: map[storage.Key]deadline{}}
+}
+
+// forPods is the resource of PodCertificateRequests.
+func forPods() step.Resource {
+	return step.Resource{
+		Bucket: certificatesv1.GroupName + "/" + podPlural, Group: certificatesv1.GroupName, Version: "v1", Plural: podPlural,
+		Kind: "PodCertificateRequest", Namespaced: true,
+	}
+}
 
 // Name implements [step.Controller].
-func (*Cleaner) Name() string { return "certificatesigningrequest-cleaner-controller" }
+func (c *Cleaner) Name() string { return c.controller }
 
 // Reset implements [step.Controller].
 func (c *Cleaner) Reset(view storage.View) {
-	*c = *NewCleaner()
-	for rec := range view.Ascend(bucket, "", "") {
+	*c = *newCleaner(c.cleaned)
+	for rec := range view.Ascend(c.resource.Bucket, "", "") {
 		c.see(rec)
 	}
 }
 
 // Filter implements [step.Controller].
-func (*Cleaner) Filter(e storage.Event) bool { return e.Record.Key.Bucket == bucket }
+func (c *Cleaner) Filter(e storage.Event) bool { return e.Record.Key.Bucket == c.resource.Bucket }
 
 // Handle implements [step.Controller].
 func (c *Cleaner) Handle(e storage.Event) {
@@ -71,11 +115,7 @@ func (c *Cleaner) Handle(e storage.Event) {
 
 func (c *Cleaner) see(rec *storage.Record) {
 	c.forget(rec.Key)
-	r := read(rec)
-	if r == nil || r.DeletionTimestamp != nil {
-		return
-	}
-	if at := end(r); !at.IsZero() {
+	if at := c.end(rec); !at.IsZero() {
 		c.deadlines[rec.Key] = deadline{at, rec.Modified}
 		if c.next.IsZero() || at.Before(c.next) {
 			c.next = at
@@ -102,7 +142,8 @@ func (c *Cleaner) findNext() {
 	}
 }
 
-// end returns when a request is deleted; the zero time: not unless it changes.
+// end returns when a CertificateSigningRequest is deleted; the zero time: not unless it
+// changes.
 func end(r request) time.Time {
 	for _, t := range []certificatesv1.RequestConditionType{certificatesv1.CertificateDenied, certificatesv1.CertificateFailed} {
 		if decided := condition(r, t); decided != nil {
@@ -138,7 +179,7 @@ func (c *Cleaner) Sync(_ storage.View, now time.Time) []step.Request {
 		}
 		body := `{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"resourceVersion":` +
 			strconv.Quote(strconv.FormatInt(int64(d.revision), 10)) + `}}`
-		out = append(out, step.Delete(user, requests().Object(key), []byte(body), step.Subject{Key: key}))
+		out = append(out, step.Delete(c.user, c.resource.Object(key), []byte(body), step.Subject{Key: key}))
 	}
 	return out
 }

@@ -23,11 +23,11 @@ func TestCertificateAnswersAreThoseOfKubeAPIServer(t *testing.T) {
 			return slices.Concat(
 				component.List{
 					{Name: "kinds", Resources: core.Resources()},
-					certificates.Part(), component.Controller(certificates.NewCleaner()),
+					certificates.Part(*d), component.Controller(certificates.NewCleaner()),
 				},
 				certificates.Plugins(*d),
 			)
 		},
-		Names: []string{"certificates", "kinds-trustbundles"},
+		Names: []string{"certificates", "kinds-trustbundles", "kinds-podcertificates"},
 	}.Run(t)
 }

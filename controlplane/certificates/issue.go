@@ -132,7 +132,7 @@ func (a *Authority) issue(r request, csr *x509.CertificateRequest, now time.Time
 	if err != nil {
 		return nil, fmt.Errorf("certificates: sign for %s: %w", r.Name, err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
+	return pem.EncodeToMemory(&pem.Block{Type: pemCertificate, Bytes: der}), nil
 }
 
 // keyUsages are the usages of RFC 5280 §4.2.1.3.

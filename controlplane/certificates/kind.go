@@ -31,12 +31,18 @@ const (
 
 // Resources returns the kinds of this package; planes share the values.
 func Resources() []*resource.Resource {
-	return []*resource.Resource{signingRequests(), trustBundles()}
+	return []*resource.Resource{signingRequests(), trustBundles(), podRequests()}
 }
 
 // Part returns the kinds as a part of a control plane.
-func Part() component.Component {
-	return component.Component{Name: "certificates", Resources: Resources()}
+func Part(d component.Deps) component.Component {
+	return component.Component{
+		Name: "certificates", Resources: Resources(),
+		Extend: []component.Extension{{
+			Resource: podPlural + "." + certificatesv1.GroupName,
+			Status:   func(s resource.Strategy) resource.Strategy { return signed{s, permission{d.Authorizer}} },
+		}},
+	}
 }
 
 var signingRequests = sync.OnceValue(func() *resource.Resource {

@@ -156,7 +156,7 @@ func certificateProblem(text []byte) string {
 			break
 		}
 		switch {
-		case block.Type != "CERTIFICATE":
+		case block.Type != pemCertificate:
 			return fmt.Sprintf("only CERTIFICATE PEM blocks are allowed, found %q", block.Type)
 		case len(block.Headers) > 0:
 			return "no PEM block headers are permitted"

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 )
 
 // member is a part of a struct.
@@ -30,6 +31,10 @@ func membersOf(v reflect.Value) []member {
 		return out
 	}
 	for name := range strings.FieldsSeq(order) {
+		if name, left := strings.CutSuffix(name, "?"); left {
+			out = append(out, member{name: name, value: reflect.Zero(reflect.TypeFor[[]byte]())})
+			continue
+		}
 		name, plain := strings.CutSuffix(name, "!")
 		value := v.FieldByName(name)
 		if plain && value.IsNil() {
@@ -41,14 +46,18 @@ func membersOf(v reflect.Value) []member {
 }
 
 // orderOf returns the parts of a struct that Kubernetes has partly as values where the API
-// has pointers: those with an exclamation mark. What is unset is then zero. As
-// kube-apiserver 1.37 shows them.
+// has pointers: those with an exclamation mark. What is unset is then zero. Those with a
+// question mark are bytes that older versions of the API have. As kube-apiserver 1.37 shows
+// them.
 func orderOf(v any) string {
 	switch v.(type) {
 	case appsv1.RollingUpdateDeployment, appsv1.RollingUpdateDaemonSet:
 		return "MaxUnavailable! MaxSurge!"
 	case appsv1.RollingUpdateStatefulSetStrategy:
 		return "Partition! MaxUnavailable"
+	case certificatesv1.PodCertificateRequestSpec:
+		return "SignerName PodName PodUID ServiceAccountName ServiceAccountUID NodeName NodeUID MaxExpirationSeconds " +
+			"PKIXPublicKey? ProofOfPossession? StubPKCS10Request UnverifiedUserAnnotations"
 	default:
 		return ""
 	}
