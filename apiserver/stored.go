@@ -45,7 +45,7 @@ func (s *Server) Stored(ctx context.Context, value []byte, same func(schema.Grou
 		return storage.Write{}, err
 	}
 	obj.GetObjectKind().SetGroupVersionKind(gvk)
-	if _, err := v.Strategy.Normalize(obj); err != nil {
+	if _, err := v.Strategy.Default(obj); err != nil {
 		return storage.Write{}, err
 	}
 	return s.registry.WriteOf(ctx, in, v, obj)

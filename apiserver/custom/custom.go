@@ -125,15 +125,15 @@ func versionOf(crd *v1.CustomResourceDefinition, v *v1.CustomResourceDefinitionV
 	s := &strategy{schema: schema}
 	s.kind.Group, s.kind.Version, s.kind.Kind = crd.Spec.Group, v.Name, crd.Status.AcceptedNames.Kind
 	out := resource.Version{
-		Name:             v.Name,
-		NotServed:        !v.Served && !(v.Storage && Last(crd)),
-		Strategy:         s,
-		NormalizeApplied: s.normalizeApplied,
-		Prune:            s.prune,
-		FieldManager:     owners.object(v.Name),
-		Schema:           schema.OpenAPI(),
-		Printer:          newPrinter(v.AdditionalPrinterColumns),
-		Selectable:       selectableFields(v.SelectableFields),
+		Name:           v.Name,
+		NotServed:      !v.Served && !(v.Storage && Last(crd)),
+		Strategy:       s,
+		DefaultApplied: s.defaultApplied,
+		Prune:          s.prune,
+		FieldManager:   owners.object(v.Name),
+		Schema:         schema.OpenAPI(),
+		Printer:        newPrinter(v.AdditionalPrinterColumns),
+		Selectable:     selectableFields(v.SelectableFields),
 	}
 	if v.Deprecated {
 		out.Deprecation = deprecation(crd, v)
@@ -142,7 +142,7 @@ func versionOf(crd *v1.CustomResourceDefinition, v *v1.CustomResourceDefinitionV
 		s.hasStatus = sub.Status != nil
 		s.scale = newScale(schema, sub.Scale)
 		if v.Storage {
-			out.Canonicalize = s.settler()
+			out.Canonicalize = s.canonicalizer()
 		}
 		if s.hasStatus {
 			out.Subresources = append(out.Subresources, resource.Subresource{Name: "status", Strategy: statusStrategy{s}, FieldManager: owners.status(v.Name)})

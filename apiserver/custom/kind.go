@@ -73,7 +73,7 @@ func (r *Rules[T]) empty() bool {
 }
 
 // Resource returns the resource for [apiserver.Server.Install]. Stored objects may be
-// older than the definition: the server normalizes those that it finds.
+// older than the definition: the server sets the defaults of those that it finds.
 func (k Kind[T]) Resource() (*resource.Resource, error) {
 	crd, err := Parse(k.Definition)
 	if err != nil {

@@ -86,7 +86,7 @@ func treat(t *testing.T, s *strategy, obj, old *resource.Doc, status bool) outco
 	if status {
 		rules = statusStrategy{s}
 	}
-	unknown, err := rules.Normalize(obj)
+	unknown, err := rules.Default(obj)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ type strategy struct {
 // hooks are rules in Go on objects of one version. They do not change before, which is nil for
 // a creation.
 type hooks interface {
-	normalize(d *resource.Doc)
+	setDefaults(d *resource.Doc)
 	prepare(ctx context.Context, d, before *resource.Doc, status bool)
 	validate(ctx context.Context, d, before *resource.Doc, status bool) field.ErrorList
 	warnings(ctx context.Context, d, before *resource.Doc) []string
@@ -53,23 +53,23 @@ type hooks interface {
 
 var _ resource.Strategy = (*strategy)(nil)
 
-// Normalize coerces metadata, prunes what the schema does not know, drops nulls
+// Default coerces metadata, prunes what the schema does not know, drops nulls
 // that it does not allow, and sets defaults.
-func (s *strategy) Normalize(obj resource.Object) ([]string, error) {
-	return s.normalize(obj, coercion{dropNulls: true, defaults: true})
+func (s *strategy) Default(obj resource.Object) ([]string, error) {
+	return s.applyDefaults(obj, coercion{dropNulls: true, defaults: true})
 }
 
-// normalizeApplied is Normalize for the result of an apply, whose nulls stay.
-func (s *strategy) normalizeApplied(obj resource.Object) error {
-	_, err := s.normalize(obj, coercion{defaults: true})
+// defaultApplied is Default for the result of an apply, whose nulls stay.
+func (s *strategy) defaultApplied(obj resource.Object) error {
+	_, err := s.applyDefaults(obj, coercion{defaults: true})
 	return err
 }
 
-func (s *strategy) normalize(obj resource.Object, c coercion) ([]string, error) {
+func (s *strategy) applyDefaults(obj resource.Object, c coercion) ([]string, error) {
 	d := obj.(*resource.Doc)
 	unknown, err := s.coerce(d, c)
 	if err == nil && s.hooks != nil {
-		s.hooks.normalize(d)
+		s.hooks.setDefaults(d)
 	}
 	return unknown, err
 }
@@ -369,10 +369,10 @@ func finalizerWarnings(name string) []string {
 	return out
 }
 
-// settler returns what gives an object of the stored version the form in which it is
-// read: with the default of a status that its creation has left out, without a count that
-// a write of its scale has set and the schema does not know. nil if there is neither.
-func (s *strategy) settler() func(resource.Object) {
+// canonicalizer returns the Canonicalize of the stored version. It gives an object the
+// default of a status that its creation has left out, and drops a count that a write of its
+// scale has set and the schema does not know. nil if there is neither.
+func (s *strategy) canonicalizer() func(resource.Object) {
 	structural, err := s.schema.Structural()
 	if err != nil || structural == nil {
 		return nil

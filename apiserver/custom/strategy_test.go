@@ -110,7 +110,7 @@ schema:
 	}
 }
 
-func TestStrategyNormalizesObjects(t *testing.T) {
+func TestStrategySetsDefaultsAndPrunes(t *testing.T) {
 	t.Parallel()
 	s := cronTabStrategy(t)
 	obj := object(t, `
@@ -122,7 +122,7 @@ spec:
   template: {apiVersion: v1, kind: Pod, metadata: {name: pod, colour: red}, spec: {any: thing}}
 extra: 1
 `)
-	unknown, err := s.Normalize(obj)
+	unknown, err := s.Default(obj)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,9 +19,9 @@ type typed[T resource.Object] struct {
 	form  form[T]
 }
 
-// normalize implements [hooks]. An object that has no typed form is left as it is, here and
+// setDefaults implements [hooks]. An object that has no typed form is left as it is, here and
 // in prepare: it is refused when it is validated.
-func (h *typed[T]) normalize(d *resource.Doc) {
+func (h *typed[T]) setDefaults(d *resource.Doc) {
 	if h.rules.Default != nil {
 		h.edit(d, h.rules.Default)
 	}

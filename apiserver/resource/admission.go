@@ -85,20 +85,20 @@ type AdmissionRequest struct {
 	// attempt where it is retried on a newer state. It is nil where nothing is stored by
 	// the server itself: for dry runs, connections, and resources with a backend.
 	Finish *Finish
-	// Strategy of Object, which normalizes what an admission puts in its place; nil if
-	// there are no rules, as for a Scale.
+	// Strategy of Object, which sets the defaults of what an admission puts in its place;
+	// nil if there are no rules, as for a Scale.
 	Strategy Strategy
 	// Round of the mutating pass; nil if there is no second one.
 	Round *Round
 }
 
-// Normalize applies the defaults and the schema to an object that is going to be
+// Default applies the schema and its defaults to an object that is going to be
 // r.Object. An error is a 500.
-func (r *AdmissionRequest) Normalize(obj Object) error {
+func (r *AdmissionRequest) Default(obj Object) error {
 	if r.Strategy == nil || obj == nil {
 		return nil
 	}
-	if _, err := r.Strategy.Normalize(obj); err != nil {
+	if _, err := r.Strategy.Default(obj); err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("after admission: %w", err))
 	}
 	return nil

@@ -146,18 +146,18 @@ func TestValidatesOnlyAndMutatesOnlyAdmitTheOtherPass(t *testing.T) {
 	}
 }
 
-// normalizing gives objects a default, or fails.
-type normalizing struct {
+// defaulting gives objects a default, or fails.
+type defaulting struct {
 	noRules
 	err error
 }
 
-func (n normalizing) Normalize(obj resource.Object) ([]string, error) {
-	obj.SetLabels(map[string]string{"normalized": "yes"})
+func (n defaulting) Default(obj resource.Object) ([]string, error) {
+	obj.SetLabels(map[string]string{"defaulted": "yes"})
 	return nil, n.err
 }
 
-func TestAdmissionRequestNormalizesWithItsStrategy(t *testing.T) {
+func TestAdmissionRequestSetsDefaultsWithItsStrategy(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		strategy resource.Strategy
@@ -165,19 +165,19 @@ func TestAdmissionRequestNormalizesWithItsStrategy(t *testing.T) {
 		err      string
 	}{
 		"none":  {nil, false, ""},
-		"sets":  {normalizing{}, true, ""},
-		"fails": {normalizing{err: errors.New("no schema")}, true, "Internal error occurred: after admission: no schema"},
+		"sets":  {defaulting{}, true, ""},
+		"fails": {defaulting{err: errors.New("no schema")}, true, "Internal error occurred: after admission: no schema"},
 	} {
 		obj := widget("example.com/v1", "1")
 		r := &resource.AdmissionRequest{Strategy: c.strategy}
 		got := ""
-		if err := r.Normalize(obj); err != nil {
+		if err := r.Default(obj); err != nil {
 			got = err.Error()
 		}
 		if got != c.err || (obj.GetLabels() != nil) != c.labelled {
 			t.Errorf("%s: labels %v, %q", name, obj.GetLabels(), got)
 		}
-		if err := r.Normalize(nil); err != nil {
+		if err := r.Default(nil); err != nil {
 			t.Errorf("%s: without an object: %v", name, err)
 		}
 	}

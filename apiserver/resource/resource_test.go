@@ -20,7 +20,7 @@ import (
 
 type noRules struct{}
 
-func (noRules) Normalize(resource.Object) ([]string, error)                         { return nil, nil }
+func (noRules) Default(resource.Object) ([]string, error)                           { return nil, nil }
 func (noRules) Prepare(context.Context, resource.Object, resource.Object)           {}
 func (noRules) Warnings(context.Context, resource.Object, resource.Object) []string { return nil }
 func (noRules) Validate(context.Context, resource.Object, resource.Object) field.ErrorList {

@@ -14,13 +14,13 @@ import (
 // itself handles metadata: names, uid, timestamps, generation on deletion, finalizers,
 // owner references and their validation.
 type Strategy interface {
-	// Normalize applies the schema to an object: it coerces metadata, prunes unknown
-	// fields and sets defaults. It returns the paths of the fields it dropped, such as
+	// Default applies the schema to an object: it sets defaults, prunes unknown fields
+	// and coerces metadata. It returns the paths of the fields it dropped, such as
 	// "spec.colour". It runs on every request body, after every patch and mutating
 	// admission, and on records older than [Storage.Since]. It must not change an
-	// object that is normalized already: a patched object shares its unchanged parts
+	// object that has its defaults already: a patched object shares its unchanged parts
 	// with the one that it replaces. An error is answered with 400.
-	Normalize(obj Object) (unknown []string, err error)
+	Default(obj Object) (unknown []string, err error)
 	// Prepare removes what clients may not set and sets what the server owns,
 	// metadata.generation included. old is nil for a creation.
 	Prepare(ctx context.Context, obj, old Object)

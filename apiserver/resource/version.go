@@ -31,16 +31,17 @@ type Version struct {
 	Strategy Strategy
 	// MetadataErrors says how often creates and updates list errors of metadata.
 	MetadataErrors MetadataErrors
-	// NormalizeApplied takes the place of the Normalize of strategies for the result of an
+	// DefaultApplied takes the place of the Default of strategies for the result of an
 	// apply, of the object and its status: nulls that the schema does not allow stay, and
-	// are refused by the validation. nil: Normalize.
-	NormalizeApplied func(obj Object) error
+	// are refused by the validation. nil: Default.
+	DefaultApplied func(obj Object) error
 	// Prune removes fields that the schema does not know from an object that was
-	// converted to this version for a reader. Unlike Strategy.Normalize it sets no
+	// converted to this version for a reader. Unlike Strategy.Default it sets no
 	// defaults, because the object is not written. nil: nothing is pruned.
 	Prune func(obj Object)
 	// Canonicalize rewrites a validated object into the form in which readers get it;
-	// it may only change notation, not meaning. nil: no change.
+	// it may only change notation, not meaning. It is called as the Canonicalize of the
+	// strategies in k8s.io/apiserver is: before an object is stored. nil: no change.
 	Canonicalize func(obj Object)
 	// FieldManager tracks managedFields; nil tracks none, and apply answers 501.
 	FieldManager FieldManager

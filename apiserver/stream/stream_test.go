@@ -36,7 +36,7 @@ import (
 // free is a strategy without rules.
 type free struct{}
 
-func (free) Normalize(resource.Object) ([]string, error)                         { return nil, nil }
+func (free) Default(resource.Object) ([]string, error)                           { return nil, nil }
 func (free) Prepare(context.Context, resource.Object, resource.Object)           {}
 func (free) Warnings(context.Context, resource.Object, resource.Object) []string { return nil }
 func (free) Validate(context.Context, resource.Object, resource.Object) field.ErrorList {

@@ -149,7 +149,7 @@ func stored(t *testing.T, manifest string) *autoscalingv2.HorizontalPodAutoscale
 	if err := yaml.UnmarshalStrict([]byte(manifest), o); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := core.Resources()[0].Versions[0].Strategy.Normalize(o); err != nil {
+	if _, err := core.Resources()[0].Versions[0].Strategy.Default(o); err != nil {
 		t.Fatal(err)
 	}
 	return o

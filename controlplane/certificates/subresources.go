@@ -76,7 +76,7 @@ func (statusRules) Validate(_ context.Context, obj, old resource.Object) field.E
 type plain struct{}
 
 // Normalize implements [resource.Strategy].
-func (plain) Normalize(resource.Object) ([]string, error) { return nil, nil }
+func (plain) Default(resource.Object) ([]string, error) { return nil, nil }
 
 // Warnings implements [resource.Strategy].
 func (plain) Warnings(context.Context, resource.Object, resource.Object) []string { return nil }

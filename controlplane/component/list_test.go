@@ -26,7 +26,7 @@ import (
 // rules is a strategy that names the parts that made it.
 type rules struct{ by string }
 
-func (rules) Normalize(resource.Object) ([]string, error)               { return nil, nil }
+func (rules) Default(resource.Object) ([]string, error)                 { return nil, nil }
 func (rules) Prepare(context.Context, resource.Object, resource.Object) {}
 func (rules) Validate(context.Context, resource.Object, resource.Object) field.ErrorList {
 	return nil

@@ -62,7 +62,7 @@ func TestResourcesPrepareCreationsAsKubeAPIServerDoes(t *testing.T) {
 			}
 			obj.SetUID(types.UID(metadata["uid"].(string)))
 			ctx := context.Background()
-			if _, err := version.Strategy.Normalize(obj); err != nil {
+			if _, err := version.Strategy.Default(obj); err != nil {
 				t.Fatal(err)
 			}
 			owned, err := version.FieldManager.Update(t.Context(), version.New(), obj, "kubectl-create")

@@ -114,7 +114,7 @@ func validFinalizer(path *field.Path, name string) field.ErrorList {
 type namespaceFinalize struct{}
 
 // Normalize implements resource.Strategy.
-func (namespaceFinalize) Normalize(resource.Object) ([]string, error) { return nil, nil }
+func (namespaceFinalize) Default(resource.Object) ([]string, error) { return nil, nil }
 
 // Prepare keeps the status: the subresource is about spec.finalizers.
 func (namespaceFinalize) Prepare(_ context.Context, obj, old resource.Object) {

@@ -37,14 +37,14 @@ var (
 )
 
 // Normalize sets defaults.
-func (definitionStrategy) Normalize(obj resource.Object) ([]string, error) {
+func (definitionStrategy) Default(obj resource.Object) ([]string, error) {
 	v1.SetObjectDefaults_CustomResourceDefinition(obj.(*v1.CustomResourceDefinition))
 	return nil, nil
 }
 
 // Normalize sets defaults.
-func (s definitionStatusStrategy) Normalize(obj resource.Object) ([]string, error) {
-	return definitionStrategy(s).Normalize(obj)
+func (s definitionStatusStrategy) Default(obj resource.Object) ([]string, error) {
+	return definitionStrategy(s).Default(obj)
 }
 
 // Prepare keeps the status, remembers the storage version, counts the

@@ -74,7 +74,7 @@ func (p pods) Get(ctx context.Context, r *resource.Request) (resource.Object, er
 // readOnly is the strategy of objects that are not written.
 type readOnly struct{}
 
-func (readOnly) Normalize(resource.Object) ([]string, error)                         { return nil, nil }
+func (readOnly) Default(resource.Object) ([]string, error)                           { return nil, nil }
 func (readOnly) Prepare(context.Context, resource.Object, resource.Object)           {}
 func (readOnly) Warnings(context.Context, resource.Object, resource.Object) []string { return nil }
 func (readOnly) Validate(context.Context, resource.Object, resource.Object) field.ErrorList {

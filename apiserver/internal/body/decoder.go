@@ -53,7 +53,7 @@ func (d *Decoder) Decode(r *resource.Request, media negotiate.Media, data []byte
 	if err != nil {
 		return nil, d.refuse(gvk, err, data)
 	}
-	unknown, err := d.Version.Strategy.Normalize(obj)
+	unknown, err := d.Version.Strategy.Default(obj)
 	if err != nil {
 		return nil, d.refuse(gvk, err, data)
 	}

@@ -84,7 +84,7 @@ func (h *Handler) act(ctx context.Context, req *Request, o registry.WriteOptions
 		if answer, err = req.Sub.Action(ctx, obj, body); err != nil {
 			return nil, err
 		}
-		if _, err := strategy.Normalize(obj); err != nil {
+		if _, err := strategy.Default(obj); err != nil {
 			return nil, apierrors.NewInternalError(fmt.Errorf("after %s: %w", req.Sub.Name, err))
 		}
 		return wr.UpdateManagedFields(ctx, old, obj)

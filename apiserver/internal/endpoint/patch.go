@@ -209,10 +209,10 @@ func (p *patcher) apply(ctx context.Context, old resource.Object) (resource.Obje
 	if err != nil {
 		return nil, err
 	}
-	if p.v.NormalizeApplied != nil {
-		err = p.v.NormalizeApplied(obj)
+	if p.v.DefaultApplied != nil {
+		err = p.v.DefaultApplied(obj)
 	} else {
-		_, err = p.strategy.Normalize(obj)
+		_, err = p.strategy.Default(obj)
 	}
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
@@ -252,7 +252,7 @@ func (p *patcher) patched(ctx context.Context, old resource.Object, rec *storage
 	}
 	var unknown []string
 	if invalid == nil {
-		unknown, invalid = p.strategy.Normalize(obj)
+		unknown, invalid = p.strategy.Default(obj)
 	}
 	if invalid != nil {
 		return nil, p.refuse(value, invalid)

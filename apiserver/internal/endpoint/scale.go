@@ -36,7 +36,7 @@ func newScaleKind(g *registry.Registry) *registry.Served {
 // noRules is the strategy of kinds that another strategy validates.
 type noRules struct{}
 
-func (noRules) Normalize(resource.Object) ([]string, error)               { return nil, nil }
+func (noRules) Default(resource.Object) ([]string, error)                 { return nil, nil }
 func (noRules) Prepare(context.Context, resource.Object, resource.Object) {}
 func (noRules) Validate(context.Context, resource.Object, resource.Object) field.ErrorList {
 	return nil

@@ -141,7 +141,7 @@ func TestAdmissionThatRefusesStoresNothing(t *testing.T) {
 // defaulting is a strategy that sets the key "defaulted" and refuses the key "unreadable".
 type defaulting struct{ rules }
 
-func (defaulting) Normalize(obj resource.Object) ([]string, error) {
+func (defaulting) Default(obj resource.Object) ([]string, error) {
 	c := obj.(*corev1.ConfigMap)
 	if _, ok := c.Data["unreadable"]; ok {
 		return nil, errors.New("unreadable")
@@ -153,7 +153,7 @@ func (defaulting) Normalize(obj resource.Object) ([]string, error) {
 	return nil, nil
 }
 
-func TestAdmissionThatChangesAnObjectHasItNormalized(t *testing.T) {
+func TestAdmissionThatChangesAnObjectHasItsDefaultsSet(t *testing.T) {
 	t.Parallel()
 	inPlace := func(key string) func(*resource.AdmissionRequest) error {
 		return func(r *resource.AdmissionRequest) error {

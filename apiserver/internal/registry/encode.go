@@ -120,7 +120,7 @@ func (in *Served) toStorage(ctx context.Context, obj resource.Object) (resource.
 	if err != nil {
 		return nil, err
 	}
-	if _, err := to.Strategy.Normalize(converted[0]); err != nil {
+	if _, err := to.Strategy.Default(converted[0]); err != nil {
 		return nil, apierrors.NewInternalError(fmt.Errorf("convert %s %q to the storage version: %w", in.Kind, obj.GetName(), err))
 	}
 	return converted[0], nil

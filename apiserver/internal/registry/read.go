@@ -198,7 +198,7 @@ func (in *Served) objects(v *resource.Version, recs []*storage.Record, convert f
 		}
 		old := rec.Modified < in.Storage.Since
 		if old {
-			if _, err := stored.Strategy.Normalize(obj); err != nil {
+			if _, err := stored.Strategy.Default(obj); err != nil {
 				return nil, apierrors.NewInternalError(fmt.Errorf("read %s: %w", rec.Key, err))
 			}
 		}

@@ -50,7 +50,7 @@ func TestListFailsIfSelectionFails(t *testing.T) {
 // aged is a strategy under which objects of before have a key less.
 type aged struct{ rules }
 
-func (aged) Normalize(obj resource.Object) ([]string, error) {
+func (aged) Default(obj resource.Object) ([]string, error) {
 	obj.(*corev1.ConfigMap).Data["defaulted"] = "yes"
 	return nil, nil
 }

@@ -91,7 +91,7 @@ func (wr *Write) UpdateManagedFields(ctx context.Context, live, obj resource.Obj
 	return wr.FieldManager.Update(ctx, live, obj, wr.Manager)
 }
 
-// Admit runs mutating admission and normalizes the result.
+// Admit runs mutating admission and sets the defaults of the result.
 func (wr *Write) Admit(ctx context.Context, obj, old resource.Object) (resource.Object, error) {
 	if wr.admission == nil {
 		return obj, nil
@@ -112,7 +112,7 @@ func (wr *Write) Admit(ctx context.Context, obj, old resource.Object) (resource.
 	switch {
 	case mutates:
 	case a.Object == obj:
-		return obj, nil // it is normalized already
+		return obj, nil // it has its defaults already
 	default: // another object is in its place, and it is as it was
 		before = obj.GetManagedFields()
 	}
@@ -122,7 +122,7 @@ func (wr *Write) Admit(ctx context.Context, obj, old resource.Object) (resource.
 			wr.Request.Warn(warning)
 		}
 	}
-	if _, err := wr.Strategy.Normalize(obj); err != nil {
+	if _, err := wr.Strategy.Default(obj); err != nil {
 		return nil, apierrors.NewInternalError(fmt.Errorf("after admission: %w", err))
 	}
 	return obj, nil

@@ -38,7 +38,7 @@ func (s *sequence) Suffix(int) string {
 // rules is a strategy without rules, except that data may not have the key "invalid".
 type rules struct{}
 
-func (rules) Normalize(resource.Object) ([]string, error)                         { return nil, nil }
+func (rules) Default(resource.Object) ([]string, error)                           { return nil, nil }
 func (rules) Prepare(context.Context, resource.Object, resource.Object)           {}
 func (rules) Warnings(context.Context, resource.Object, resource.Object) []string { return nil }
 func (rules) Validate(_ context.Context, obj, _ resource.Object) field.ErrorList {

@@ -38,7 +38,7 @@ func content(obj resource.Object) map[string]any { return obj.(*resource.Doc).Co
 func setContent(obj resource.Object, content map[string]any) { obj.(*resource.Doc).SetContent(content) }
 
 // Normalize implements [resource.Strategy].
-func (WidgetRules) Normalize(obj resource.Object) (unknown []string, err error) {
+func (WidgetRules) Default(obj resource.Object) (unknown []string, err error) {
 	c := content(obj)
 	for k := range c {
 		if !slices.Contains([]string{"apiVersion", "kind", "metadata", "spec", "status"}, k) {
@@ -149,7 +149,7 @@ func Widgets() *resource.Resource {
 type ConfigRules struct{}
 
 // Normalize implements [resource.Strategy].
-func (ConfigRules) Normalize(resource.Object) ([]string, error) { return nil, nil }
+func (ConfigRules) Default(resource.Object) ([]string, error) { return nil, nil }
 
 // Prepare implements [resource.Strategy].
 func (ConfigRules) Prepare(context.Context, resource.Object, resource.Object) {}

@@ -161,7 +161,7 @@ func (q *Request) convert(ctx context.Context, obj resource.Object, kind schema.
 // request.
 func (q *Request) Replace(ctx context.Context, obj resource.Object, kind schema.GroupVersionKind) error {
 	if kind == q.Kind {
-		if err := q.Normalize(obj); err != nil {
+		if err := q.Default(obj); err != nil {
 			return err
 		}
 		q.Object = obj
@@ -171,7 +171,7 @@ func (q *Request) Replace(ctx context.Context, obj resource.Object, kind schema.
 			return err
 		}
 		if s := strategyOf(from.version, q.Subresource); s != nil {
-			if _, err := s.Normalize(obj); err != nil {
+			if _, err := s.Default(obj); err != nil {
 				return apierrors.NewInternalError(fmt.Errorf("after admission: %w", err))
 			}
 		}
@@ -179,7 +179,7 @@ func (q *Request) Replace(ctx context.Context, obj resource.Object, kind schema.
 		if err != nil {
 			return apierrors.NewInternalError(err)
 		}
-		if err := q.Normalize(back); err != nil {
+		if err := q.Default(back); err != nil {
 			return err
 		}
 		q.Object = back

@@ -215,7 +215,7 @@ func (k Definition[T, P]) Resource() *resource.Resource {
 		New:                  func() resource.Object { return P(new(T)) },
 		Strategy:             rules,
 		MetadataErrors:       k.Metadata.errors(),
-		Canonicalize:         rules.settle,
+		Canonicalize:         rules.canonicalize,
 		FieldManager:         k.ownership(gvk, "", "status"),
 		Printer:              table.Default(),
 		Subresources:         k.Subresources,

@@ -147,14 +147,14 @@ func TestStatusWritesChangeStatusAndMetadata(t *testing.T) {
 	}
 }
 
-func TestNormalizeRoundsQuantitiesOfCoreKindsAndSetsDefaults(t *testing.T) {
+func TestDefaultRoundsQuantitiesOfCoreKindsAndSetsDefaults(t *testing.T) {
 	t.Parallel()
 	for group, want := range map[string]string{"": "1001m", "apps": "1001m", "batch": "1001m", "example.com": "1000100u"} {
 		k := Definition[corev1.Pod, *corev1.Pod]{Group: group, Version: "v1", Plural: "pods", Defaults: func(p *corev1.Pod) { OrDefault(&p.Spec.SchedulerName, "default") }}
 		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{
 			Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1.0001")}},
 		}}}}
-		if unknown, err := k.Strategy().Normalize(pod); len(unknown) > 0 || err != nil {
+		if unknown, err := k.Strategy().Default(pod); len(unknown) > 0 || err != nil {
 			t.Errorf("unknown fields are %v: %v", unknown, err)
 		}
 		if got := pod.Spec.Containers[0].Resources.Limits.Cpu().String(); got != want || pod.Spec.SchedulerName != "default" {

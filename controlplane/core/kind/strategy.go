@@ -19,23 +19,23 @@ import (
 // the kind in between.
 type strategy[T any, P Object[T]] struct {
 	kind Definition[T, P]
-	// forms of the type, worked out when an object is first written.
-	forms func() forms
+	// trees of the type, worked out when an object is first written.
+	trees func() fieldTrees
 }
 
 func (k Definition[T, P]) rules() *strategy[T, P] {
-	return &strategy[T, P]{kind: k, forms: sync.OnceValue(func() forms { return formsOf(reflect.TypeFor[T]()) })}
+	return &strategy[T, P]{kind: k, trees: sync.OnceValue(func() fieldTrees { return treesOf(reflect.TypeFor[T]()) })}
 }
 
-// settle is [resource.Version.Canonicalize].
-func (s *strategy[T, P]) settle(obj resource.Object) { s.forms().settle(obj) }
+// canonicalize is [resource.Version.Canonicalize].
+func (s *strategy[T, P]) canonicalize(obj resource.Object) { s.trees().canonicalize(obj) }
 
 // Normalize sets defaults. Unknown fields do not survive the decoder of a Go
 // type, which reports them itself.
-func (s *strategy[T, P]) Normalize(obj resource.Object) ([]string, error) {
+func (s *strategy[T, P]) Default(obj resource.Object) ([]string, error) {
 	switch s.kind.Group {
 	case "", "apps", "batch": // in other groups amounts keep what they say
-		s.forms().round(obj)
+		s.trees().round(obj)
 	}
 	if s.kind.Defaults != nil {
 		s.kind.Defaults(obj.(P))

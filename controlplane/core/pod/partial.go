@@ -52,7 +52,7 @@ func partialSubresources() []resource.Subresource {
 }
 
 // Normalize implements resource.Strategy.
-func (partial) Normalize(obj resource.Object) ([]string, error) {
+func (partial) Default(obj resource.Object) ([]string, error) {
 	defaultPod(obj.(*corev1.Pod))
 	return nil, nil
 }

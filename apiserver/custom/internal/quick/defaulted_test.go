@@ -19,9 +19,9 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
-// TestNormalizeLeavesDefaultedObjectsUnchanged compares the short cut with pruning on random
+// TestDefaultLeavesDefaultedObjectsUnchanged compares the short cut with pruning on random
 // schemas and values.
-func TestNormalizeLeavesDefaultedObjectsUnchanged(t *testing.T) {
+func TestDefaultLeavesDefaultedObjectsUnchanged(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
 	compared, left := 0, 0

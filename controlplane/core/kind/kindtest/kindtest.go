@@ -205,7 +205,7 @@ func (k Kind) stored(t testing.TB) resource.Object {
 	obj := version.New()
 	decode(t, o, obj)
 	s := k.strategy(t, "")
-	if _, err := s.Normalize(obj); err != nil {
+	if _, err := s.Default(obj); err != nil {
 		t.Fatal(err)
 	}
 	identify(obj)
@@ -242,7 +242,7 @@ func (k Kind) prepared(t testing.TB, o map[string]any, old resource.Object) (res
 		subresource = ""
 	}
 	s := k.strategy(t, subresource)
-	if _, err := s.Normalize(obj); err != nil {
+	if _, err := s.Default(obj); err != nil {
 		t.Fatal(err)
 	}
 	s.Prepare(context.Background(), obj, old)

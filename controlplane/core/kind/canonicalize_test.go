@@ -14,20 +14,20 @@ import (
 	quantity "k8s.io/apimachinery/pkg/api/resource"
 )
 
-func TestSettleWritesEmptyFieldsAsKubernetesDoes(t *testing.T) {
+func TestCanonicalizeWritesEmptyFieldsAsKubernetesDoes(t *testing.T) {
 	t.Parallel()
 	role := &rbacv1.Role{Rules: []rbacv1.PolicyRule{}}
-	formsOf(reflect.TypeFor[rbacv1.Role]()).settle(role)
+	treesOf(reflect.TypeFor[rbacv1.Role]()).canonicalize(role)
 	if role.Rules != nil {
 		t.Errorf("rules are %#v, want null: they are always shown", role.Rules)
 	}
 	job := &batchv1.Job{Spec: batchv1.JobSpec{PodFailurePolicy: &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{}}}}
-	formsOf(reflect.TypeFor[batchv1.Job]()).settle(job)
+	treesOf(reflect.TypeFor[batchv1.Job]()).canonicalize(job)
 	if job.Spec.PodFailurePolicy.Rules != nil {
 		t.Errorf("rules of the policy are %#v, want null", job.Spec.PodFailurePolicy.Rules)
 	}
 	config := &corev1.ConfigMap{BinaryData: map[string][]byte{"none": nil, "some": {1}}}
-	formsOf(reflect.TypeFor[corev1.ConfigMap]()).settle(config)
+	treesOf(reflect.TypeFor[corev1.ConfigMap]()).canonicalize(config)
 	if config.BinaryData["none"] == nil || len(config.BinaryData["some"]) != 1 {
 		t.Errorf("binary data is %#v, want no null, and the other entry unchanged", config.BinaryData)
 	}
@@ -41,21 +41,21 @@ func TestRoundRoundsQuantitiesUpToThousandths(t *testing.T) {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{
 		{Resources: corev1.ResourceRequirements{Limits: amount("1.0001"), Requests: amount("0.5")}},
 	}}}
-	f := formsOf(reflect.TypeFor[corev1.Pod]())
+	f := treesOf(reflect.TypeFor[corev1.Pod]())
 	f.round(pod)
 	resources := pod.Spec.Containers[0].Resources
 	if limit, request := resources.Limits.Cpu().String(), resources.Requests.Cpu().String(); limit != "1001m" || request != "500m" {
 		t.Errorf("1.0001 became %s, 0.5 became %s; want 1001m, 500m", limit, request)
 	}
-	f.settle(pod)
+	f.canonicalize(pod)
 	if pod.Spec.Containers[0].Resources.Limits == nil {
-		t.Error("settling a Pod took its limits away")
+		t.Error("canonicalizing a Pod took its limits away")
 	}
 }
 
-func TestFormsOfSkipsTypesWithoutSuchFields(t *testing.T) {
+func TestTreesOfSkipTypesWithoutSuchFields(t *testing.T) {
 	t.Parallel()
-	if f := formsOf(reflect.TypeFor[coordinationv1.Lease]()); f.settled != nil || f.rounded != nil {
+	if f := treesOf(reflect.TypeFor[coordinationv1.Lease]()); f.canonical != nil || f.rounded != nil {
 		t.Errorf("a Lease has %#v", f)
 	}
 }

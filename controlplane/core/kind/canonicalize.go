@@ -13,22 +13,22 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
-// form knows where a type has what changes its form on the way into the store of
+// fieldTree knows where a type has what changes on the way into the store of
 // Kubernetes, which keeps built-in kinds as protobuf: that does not tell an empty list
 // or map from none, nor a null in a map of bytes from an empty value. It is a tree over
 // the type, of the parts alone that have such fields. nil: nothing below.
-type form struct {
-	fields []formField // of a struct
-	inner  *form       // of what a pointer, list or map holds
+type fieldTree struct {
+	fields []treeField // of a struct
+	inner  *fieldTree  // of what a pointer, list or map holds
 	amounts,
 	bytes bool // a map of amounts of resources; of bytes
 	// shown reports that a list or map is in the JSON also when it is empty.
 	shown bool
 }
 
-type formField struct {
+type treeField struct {
 	index int
-	form  *form
+	tree  *fieldTree
 }
 
 var (
@@ -36,40 +36,40 @@ var (
 	bytesType   = reflect.TypeFor[map[string][]byte]()
 )
 
-// forms of a type: what changes on the way into the store, and what is rounded.
-type forms struct{ settled, rounded *form }
+// fieldTrees of a type: what changes on the way into the store, and what is rounded.
+type fieldTrees struct{ canonical, rounded *fieldTree }
 
-func formsOf(t reflect.Type) forms {
-	whole := formIn(t, map[reflect.Type]bool{})
-	return forms{
-		settled: whole.with(func(f *form) bool { return f.shown || f.bytes }),
-		rounded: whole.with(func(f *form) bool { return f.amounts }),
+func treesOf(t reflect.Type) fieldTrees {
+	whole := treeOf(t, map[reflect.Type]bool{})
+	return fieldTrees{
+		canonical: whole.filter(func(f *fieldTree) bool { return f.shown || f.bytes }),
+		rounded:   whole.filter(func(f *fieldTree) bool { return f.amounts }),
 	}
 }
 
-// with returns the parts of a form that are wanted, and what leads to them.
-func (f *form) with(wanted func(*form) bool) *form {
+// filter returns the parts of a tree that are wanted, and what leads to them.
+func (f *fieldTree) filter(wanted func(*fieldTree) bool) *fieldTree {
 	if f == nil {
 		return nil
 	}
 	out := *f
 	out.fields = nil
 	for _, field := range f.fields {
-		if below := field.form.with(wanted); below != nil {
-			out.fields = append(out.fields, formField{field.index, below})
+		if below := field.tree.filter(wanted); below != nil {
+			out.fields = append(out.fields, treeField{field.index, below})
 		}
 	}
-	out.inner = f.inner.with(wanted)
+	out.inner = f.inner.filter(wanted)
 	if out.fields == nil && out.inner == nil && !wanted(f) {
 		return nil
 	}
 	return &out
 }
 
-// formIn returns the form of a type; within are the structs that it is part of, which
+// treeOf returns the tree of a type; within are the structs that it is part of, which
 // are not followed twice.
-func formIn(t reflect.Type, within map[reflect.Type]bool) *form {
-	f := &form{}
+func treeOf(t reflect.Type, within map[reflect.Type]bool) *fieldTree {
+	f := &fieldTree{}
 	switch {
 	case t == amountsType:
 		f.amounts = true
@@ -78,8 +78,8 @@ func formIn(t reflect.Type, within map[reflect.Type]bool) *form {
 	case t.Kind() == reflect.Struct && !within[t]:
 		within[t] = true
 		for i := range t.NumField() {
-			if of := formOfField(t.Field(i), within); of != nil {
-				f.fields = append(f.fields, formField{i, of})
+			if of := treeOfField(t.Field(i), within); of != nil {
+				f.fields = append(f.fields, treeField{i, of})
 			}
 		}
 		delete(within, t)
@@ -87,7 +87,7 @@ func formIn(t reflect.Type, within map[reflect.Type]bool) *form {
 			return nil
 		}
 	case t.Kind() == reflect.Pointer, t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8:
-		if f.inner = formIn(t.Elem(), within); f.inner == nil {
+		if f.inner = treeOf(t.Elem(), within); f.inner == nil {
 			return nil
 		}
 	default:
@@ -96,37 +96,39 @@ func formIn(t reflect.Type, within map[reflect.Type]bool) *form {
 	return f
 }
 
-func formOfField(field reflect.StructField, within map[reflect.Type]bool) *form {
+func treeOfField(field reflect.StructField, within map[reflect.Type]bool) *fieldTree {
 	if !field.IsExported() || field.Name == "TypeMeta" || field.Name == "ObjectMeta" {
 		return nil
 	}
-	f := formIn(field.Type, within)
+	f := treeOf(field.Type, within)
 	name, rest, _ := strings.Cut(field.Tag.Get("json"), ",")
 	collection := field.Type.Kind() == reflect.Map || field.Type.Kind() == reflect.Slice && field.Type.Elem().Kind() != reflect.Uint8
 	if collection && name != "" && !strings.Contains(rest, "omitempty") {
 		if f == nil {
-			f = &form{}
+			f = &fieldTree{}
 		}
 		f.shown = true
 	}
 	return f
 }
 
-// settle gives an object the form that it has once it is stored.
-func (f forms) settle(obj resource.Object) { f.settled.walk(reflect.ValueOf(obj).Elem(), false) }
+// canonicalize gives an object the form that it has once it is stored.
+func (f fieldTrees) canonicalize(obj resource.Object) {
+	f.canonical.walk(reflect.ValueOf(obj).Elem(), false)
+}
 
 // round rounds amounts of resources up to thousandths, as Kubernetes does where it sets
 // defaults.
-func (f forms) round(obj resource.Object) { f.rounded.walk(reflect.ValueOf(obj).Elem(), true) }
+func (f fieldTrees) round(obj resource.Object) { f.rounded.walk(reflect.ValueOf(obj).Elem(), true) }
 
-func (f *form) walk(v reflect.Value, round bool) {
+func (f *fieldTree) walk(v reflect.Value, round bool) {
 	if f == nil {
 		return
 	}
 	switch v.Kind() {
 	case reflect.Struct:
 		for _, field := range f.fields {
-			field.form.walk(v.Field(field.index), round)
+			field.tree.walk(v.Field(field.index), round)
 		}
 	case reflect.Pointer:
 		if !v.IsNil() {
