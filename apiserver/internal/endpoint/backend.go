@@ -123,7 +123,7 @@ func (c *backendHandler) offer(req *Request) negotiate.Offer {
 }
 
 func (c *backendHandler) answer(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, code int, obj resource.Object) error {
-	recs, err := c.h.registry.ShownRecords(ctx, c.in, c.v, obj)
+	recs, err := c.h.registry.RecordsFromBackend(ctx, c.in, c.v, obj)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (c *backendHandler) current(ctx context.Context, req *Request, obj resource
 	if namespace := obj.GetNamespace(); c.in.Namespaced && namespace != "" && namespace != req.Namespace {
 		return nil, apierrors.NewNotFound(c.in.GroupResource(), req.Name)
 	}
-	shown, err := c.in.Shown(ctx, c.v, []resource.Object{obj})
+	shown, err := c.in.FromBackend(ctx, c.v, []resource.Object{obj})
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +201,7 @@ func (c *backendHandler) page(ctx context.Context, req *Request, b resource.List
 			items = append(items, obj)
 		}
 	}
-	recs, err := c.h.registry.ShownRecords(ctx, c.in, c.v, items...)
+	recs, err := c.h.registry.RecordsFromBackend(ctx, c.in, c.v, items...)
 	if err != nil {
 		return nil, err
 	}

@@ -75,7 +75,7 @@ func (c *backendHandler) createOne(ctx context.Context, req *Request, wr *regist
 	} else if err := c.validate(ctx, wr, obj, nil); err != nil {
 		return nil, err
 	}
-	obj, err := c.in.Kept(ctx, c.v, obj)
+	obj, err := c.in.ToBackend(ctx, c.v, obj)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +168,7 @@ func (c *backendHandler) replace(ctx context.Context, req *Request, wr *registry
 		if err != nil {
 			return nil, err
 		}
-		return c.in.Kept(ctx, c.v, obj)
+		return c.in.ToBackend(ctx, c.v, obj)
 	}, wr.UpdateOptions())
 }
 

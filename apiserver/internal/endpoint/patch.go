@@ -179,7 +179,7 @@ func (p *patcher) parseApplied(options *metav1.PatchOptions) error {
 // backend rather than the store.
 func (p *patcher) change(ctx context.Context, old resource.Object, rec *storage.Record) (obj resource.Object, err error) {
 	base := old
-	if old != nil && (rec == nil || !p.wr.Served.AsStored(rec, p.v)) {
+	if old != nil && (rec == nil || !p.wr.Served.IsStoredVersion(rec, p.v)) {
 		base = old.DeepCopyObject().(resource.Object)
 	}
 	if p.applied != nil {

@@ -26,7 +26,7 @@ const convertedAtOnce = 500
 // [resource.Resource.RemoteConversion] and it is stored in another version. It is then
 // converted, and the result is a record that is not in the store.
 func (g *Registry) Converted(ctx context.Context, in *Served, v *resource.Version, rec *storage.Record) (*storage.Record, error) {
-	if !in.RemoteConversion || in.AsStored(rec, v) {
+	if !in.RemoteConversion || in.IsStoredVersion(rec, v) {
 		return rec, nil
 	}
 	all, err := in.convertRecords(ctx, v, []*storage.Record{rec})
@@ -46,7 +46,7 @@ func (g *Registry) ConvertedAll(ctx context.Context, in *Served, v *resource.Ver
 	var cold []*storage.Record
 	var at []int
 	for i, rec := range recs {
-		if out[i] = rec; in.AsStored(rec, v) {
+		if out[i] = rec; in.IsStoredVersion(rec, v) {
 			continue
 		}
 		if known, ok := encodings.Cached(rec, v, encodings.JSON); ok {

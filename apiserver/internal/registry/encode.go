@@ -81,7 +81,7 @@ func (g *Registry) TransientRecord(in *Served, v *resource.Version, obj resource
 // the store, and nothing is cached for it.
 func (g *Registry) WithRevision(ctx context.Context, in *Served, v *resource.Version, rec *storage.Record, revision storage.Revision) (*storage.Record, error) {
 	out := &storage.Record{Key: rec.Key, Created: rec.Created, Modified: encodings.Transient}
-	if rec.Stamp > 0 && in.AsStored(rec, v) {
+	if rec.Stamp > 0 && in.IsStoredVersion(rec, v) {
 		out.Value, out.Stamp = jsontext.Restamp(rec.Value, rec.Stamp, int64(revision)), rec.Stamp
 		return out, nil
 	}

@@ -19,8 +19,9 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// AsStored reports whether a reader of version v gets the bytes of a record unchanged.
-func (in *Served) AsStored(rec *storage.Record, v *resource.Version) bool {
+// IsStoredVersion reports whether a record is stored in version v, so that a reader of v gets
+// its bytes unchanged.
+func (in *Served) IsStoredVersion(rec *storage.Record, v *resource.Version) bool {
 	if rec.Modified < in.Storage.Since && in.Backend == nil {
 		return false
 	}
@@ -47,7 +48,7 @@ func beginsWith(value []byte, group, version string) bool {
 
 // JSON returns a record as JSON in a version.
 func (g *Registry) JSON(ctx context.Context, in *Served, v *resource.Version, rec *storage.Record) ([]byte, error) {
-	if in.AsStored(rec, v) {
+	if in.IsStoredVersion(rec, v) {
 		return rec.Value, nil
 	}
 	return g.encodings.Bytes(rec, v, encodings.JSON, func() ([]byte, error) {
@@ -62,7 +63,7 @@ func (g *Registry) JSON(ctx context.Context, in *Served, v *resource.Version, re
 // ObjectJSON is [Registry.JSON] for a caller that has the object of the record in the version,
 // as [Registry.Objects] returns it.
 func (g *Registry) ObjectJSON(in *Served, v *resource.Version, rec *storage.Record, obj resource.Object) ([]byte, error) {
-	if in.AsStored(rec, v) {
+	if in.IsStoredVersion(rec, v) {
 		return rec.Value, nil
 	}
 	return g.encodings.Bytes(rec, v, encodings.JSON, func() ([]byte, error) { return resource.EncodeObject(obj) })
@@ -169,7 +170,7 @@ func metadataOf(value []byte) (*metav1.ObjectMeta, error) {
 
 // Object decodes a record into a version. The caller owns the result.
 func (g *Registry) Object(ctx context.Context, in *Served, v *resource.Version, rec *storage.Record) (resource.Object, error) {
-	if in.AsStored(rec, v) {
+	if in.IsStoredVersion(rec, v) {
 		return decode(v, rec.Value)
 	}
 	all, err := g.Objects(ctx, in, v, []*storage.Record{rec})

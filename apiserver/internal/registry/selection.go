@@ -142,7 +142,7 @@ func (sel *Selection) Matches(ctx context.Context, rec *storage.Record) (bool, e
 		default:
 			f := sel.read[r.Field]
 			switch {
-			case f.Keys != nil && sel.in.AsStored(rec, sel.v):
+			case f.Keys != nil && sel.in.IsStoredVersion(rec, sel.v):
 				value = jsontext.Scalar(rec.Value, f.Keys...)
 			default:
 				if obj == nil {

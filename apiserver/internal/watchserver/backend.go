@@ -135,7 +135,7 @@ func (r *run) backendFrame(ctx context.Context, event *resource.WatchEvent) (f w
 
 // shown returns an object of a backend as a record, and whether it is selected.
 func (r *run) shown(ctx context.Context, obj resource.Object) (rec *storage.Record, selected bool, err error) {
-	recs, err := r.server.options.Registry.ShownRecords(ctx, r.out.req.Served, r.out.req.Version, obj)
+	recs, err := r.server.options.Registry.RecordsFromBackend(ctx, r.out.req.Served, r.out.req.Version, obj)
 	if err != nil {
 		return nil, false, err
 	}

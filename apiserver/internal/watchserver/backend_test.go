@@ -137,7 +137,7 @@ func TestWatchesOfBackendsAreSelected(t *testing.T) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		present, err := f.registry.ShownRecords(f.Context(), f.served, v, config("5", "default", "a", "1"))
+		present, err := f.registry.RecordsFromBackend(f.Context(), f.served, v, config("5", "default", "a", "1"))
 		if err != nil {
 			f.Fatal(err)
 		}

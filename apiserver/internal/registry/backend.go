@@ -16,17 +16,17 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// kept returns the version in which a backend has its objects, for requests in v.
-func (in *Served) kept(v *resource.Version) *resource.Version {
+// backendVersion returns the version in which a backend has its objects, for requests in v.
+func (in *Served) backendVersion(v *resource.Version) *resource.Version {
 	if own := in.Version(in.Storage.Version); own != nil {
 		return own
 	}
 	return v
 }
 
-// Kept returns an object of version v as a backend gets it. It may change obj.
-func (in *Served) Kept(ctx context.Context, v *resource.Version, obj resource.Object) (resource.Object, error) {
-	if in.kept(v) == v {
+// ToBackend returns an object of version v as a backend gets it. It may change obj.
+func (in *Served) ToBackend(ctx context.Context, v *resource.Version, obj resource.Object) (resource.Object, error) {
+	if in.backendVersion(v) == v {
 		return obj, nil
 	}
 	revision := obj.GetResourceVersion()
@@ -39,14 +39,14 @@ func (in *Served) Kept(ctx context.Context, v *resource.Version, obj resource.Ob
 	return out, nil
 }
 
-// Shown returns objects of a backend in version v, as its rules expect them: as a
+// FromBackend returns objects of a backend in version v, as its rules expect them: as a
 // [resource.Doc], unless the version has a Go type. It may change objects.
-func (in *Served) Shown(ctx context.Context, v *resource.Version, objects []resource.Object) ([]resource.Object, error) {
+func (in *Served) FromBackend(ctx context.Context, v *resource.Version, objects []resource.Object) ([]resource.Object, error) {
 	out := make([]resource.Object, len(objects))
 	var foreign []resource.Object
 	var at []int
 	for i, obj := range objects {
-		obj, err := in.inForm(in.kept(v), obj)
+		obj, err := in.objectFromBackend(in.backendVersion(v), obj)
 		if err != nil {
 			return nil, err
 		}
@@ -69,14 +69,14 @@ func (in *Served) Shown(ctx context.Context, v *resource.Version, objects []reso
 	return out, nil
 }
 
-// ShownRecords makes records of objects of a backend in version v.
-func (g *Registry) ShownRecords(ctx context.Context, in *Served, v *resource.Version, objects ...resource.Object) ([]*storage.Record, error) {
-	shown, err := in.Shown(ctx, v, objects)
+// RecordsFromBackend makes records of objects of a backend in version v.
+func (g *Registry) RecordsFromBackend(ctx context.Context, in *Served, v *resource.Version, objects ...resource.Object) ([]*storage.Record, error) {
+	objs, err := in.FromBackend(ctx, v, objects)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]*storage.Record, len(shown))
-	for i, obj := range shown {
+	out := make([]*storage.Record, len(objs))
+	for i, obj := range objs {
 		if out[i], err = g.TransientRecord(in, v, obj); err != nil {
 			return nil, err
 		}
@@ -84,10 +84,10 @@ func (g *Registry) ShownRecords(ctx context.Context, in *Served, v *resource.Ver
 	return out, nil
 }
 
-// inForm returns an object of a backend, which has it in the version own, with its kind and,
+// objectFromBackend returns an object of a backend, which has it in the version own, with its kind and,
 // unless the version has a Go type, as a [resource.Doc]. One without a Go type may say that
 // it is of another version.
-func (in *Served) inForm(own *resource.Version, obj resource.Object) (resource.Object, error) {
+func (in *Served) objectFromBackend(own *resource.Version, obj resource.Object) (resource.Object, error) {
 	kind := in.GroupVersionKind(own.Name)
 	if own.Typed() {
 		obj.GetObjectKind().SetGroupVersionKind(kind)
