@@ -41,12 +41,12 @@ func (h *Handler) action(ctx context.Context, w *exchange.Writer, req *Request) 
 		return apierrors.NewBadRequest("name in URL does not match name in " + sub.Kind.Kind + " object")
 	}
 	o := writeOptions(options.DryRun, options.FieldManager, options.FieldValidation)
-	wr := h.newWrite(req, o)
-	wr.Strategy, wr.FieldManager = v.Strategy, nil
-	if body, err = wr.Admit(ctx, body, nil); err != nil {
+	op := h.newOperation(req, o)
+	op.Strategy, op.FieldManager = v.Strategy, nil
+	if body, err = op.Admit(ctx, body, nil); err != nil {
 		return err
 	}
-	if err := wr.Validate(ctx, body, nil); err != nil {
+	if err := op.Validate(ctx, body, nil); err != nil {
 		return err
 	}
 	answer, err := h.act(ctx, req, o, body)
@@ -73,10 +73,10 @@ func (h *Handler) act(ctx context.Context, req *Request, o registry.WriteOptions
 	if t := req.Sub.Target; t != nil {
 		r.Version, strategy, ownership = req.Served.Version(t.Version), t.Strategy, t.FieldManager
 	}
-	wr := h.registry.NewWrite(&r, req.Served, req.Sub, o)
-	wr.Strategy, wr.FieldManager, wr.MetadataErrors = strategy, ownership, resource.MetadataErrors{}
+	op := h.registry.NewOperation(&r, req.Served, req.Sub, o)
+	op.Strategy, op.FieldManager, op.MetadataErrors = strategy, ownership, resource.MetadataErrors{}
 	change := func(ctx context.Context, old resource.Object) (resource.Object, error) {
-		if err := wr.CheckPreconditions(body.GetUID(), body.GetResourceVersion(), old); err != nil {
+		if err := op.CheckPreconditions(body.GetUID(), body.GetResourceVersion(), old); err != nil {
 			return nil, err
 		}
 		obj := old.DeepCopyObject().(resource.Object)
@@ -87,10 +87,10 @@ func (h *Handler) act(ctx context.Context, req *Request, o registry.WriteOptions
 		if _, err := strategy.Default(obj); err != nil {
 			return nil, apierrors.NewInternalError(fmt.Errorf("after %s: %w", req.Sub.Name, err))
 		}
-		return wr.UpdateManagedFields(ctx, old, obj)
+		return op.UpdateManagedFields(ctx, old, obj)
 	}
 	at := *req
 	at.Request = r
-	_, _, err = h.replace(ctx, &at, wr, change)
+	_, _, err = h.replace(ctx, &at, op, change)
 	return answer, err
 }

@@ -34,16 +34,16 @@ func (c *backendHandler) create(ctx context.Context, w *exchange.Writer, req *Re
 	if err := objectmeta.EnsureNamespace(&req.Request, c.in.Resource, obj); err != nil {
 		return err
 	}
-	wr := c.write(req, writeOptions(options.DryRun, options.FieldManager, options.FieldValidation))
+	op := c.operation(req, writeOptions(options.DryRun, options.FieldManager, options.FieldValidation))
 	if c.own(req) {
-		obj, err = wr.PrepareAnswer(ctx, obj)
+		obj, err = op.PrepareAnswer(ctx, obj)
 	} else {
-		obj, err = wr.PrepareCreate(ctx, obj)
+		obj, err = op.PrepareCreate(ctx, obj)
 	}
 	if err != nil {
 		return err
 	}
-	if obj, err = c.insert(ctx, req, wr, b, obj, options); err != nil {
+	if obj, err = c.insert(ctx, req, op, b, obj, options); err != nil {
 		return err
 	}
 	if obj == nil {
@@ -54,9 +54,9 @@ func (c *backendHandler) create(ctx context.Context, w *exchange.Writer, req *Re
 }
 
 // insert has a backend create an object. While a generated name is taken, it tries others.
-func (c *backendHandler) insert(ctx context.Context, req *Request, wr *registry.Write, b resource.Creater, obj resource.Object, options *metav1.CreateOptions) (created resource.Object, err error) {
+func (c *backendHandler) insert(ctx context.Context, req *Request, op *registry.Operation, b resource.Creater, obj resource.Object, options *metav1.CreateOptions) (created resource.Object, err error) {
 	err = genname.Try(obj, func(candidate resource.Object) (taken bool, err error) {
-		created, err = c.createOne(ctx, req, wr, b, candidate, options)
+		created, err = c.createOne(ctx, req, op, b, candidate, options)
 		return apierrors.IsAlreadyExists(err), err
 	})
 	return created, err
@@ -64,15 +64,15 @@ func (c *backendHandler) insert(ctx context.Context, req *Request, wr *registry.
 
 // createOne has a backend create an object. One that can be read afterwards gets a name, a
 // uid and a time; the others are questions, which have none.
-func (c *backendHandler) createOne(ctx context.Context, req *Request, wr *registry.Write, b resource.Creater, obj resource.Object, options *metav1.CreateOptions) (resource.Object, error) {
+func (c *backendHandler) createOne(ctx context.Context, req *Request, op *registry.Operation, b resource.Creater, obj resource.Object, options *metav1.CreateOptions) (resource.Object, error) {
 	if _, kept := b.(resource.Getter); kept && !c.own(req) {
-		if err := wr.CompleteNew(ctx, obj); err != nil {
+		if err := op.CompleteNew(ctx, obj); err != nil {
 			return nil, err
 		}
 		if err := registry.TakeRevision(obj); err != nil {
 			return nil, err
 		}
-	} else if err := c.validate(ctx, wr, obj, nil); err != nil {
+	} else if err := c.validate(ctx, op, obj, nil); err != nil {
 		return nil, err
 	}
 	obj, err := c.in.ToBackend(ctx, c.v, obj)
@@ -83,24 +83,24 @@ func (c *backendHandler) createOne(ctx context.Context, req *Request, wr *regist
 }
 
 // validate applies the rules of the kind to an object whose metadata is the backend's.
-func (c *backendHandler) validate(ctx context.Context, wr *registry.Write, obj, old resource.Object) error {
-	wr.Strategy.Prepare(ctx, obj, old)
-	if errs := wr.Strategy.Validate(ctx, obj, old); len(errs) > 0 {
+func (c *backendHandler) validate(ctx context.Context, op *registry.Operation, obj, old resource.Object) error {
+	op.Strategy.Prepare(ctx, obj, old)
+	if errs := op.Strategy.Validate(ctx, obj, old); len(errs) > 0 {
 		return apierrors.NewInvalid(c.in.GroupKind(obj), obj.GetName(), errs)
 	}
-	for _, text := range wr.Strategy.Warnings(ctx, obj, old) {
-		wr.Request.Warn(text)
+	for _, text := range op.Strategy.Warnings(ctx, obj, old) {
+		op.Request.Warn(text)
 	}
-	return wr.Validate(ctx, obj, old)
+	return op.Validate(ctx, obj, old)
 }
 
-// write prepares a write of an object of the backend.
-func (c *backendHandler) write(req *Request, o registry.WriteOptions) *registry.Write {
-	wr := c.h.newWrite(req, o)
+// operation prepares a write of an object of the backend.
+func (c *backendHandler) operation(req *Request, o registry.WriteOptions) *registry.Operation {
+	op := c.h.newOperation(req, o)
 	if c.own(req) {
-		wr.Served, wr.Version, wr.Strategy, wr.FieldManager = c.in, c.v, c.v.Strategy, c.v.FieldManager
+		op.Served, op.Version, op.Strategy, op.FieldManager = c.in, c.v, c.v.Strategy, c.v.FieldManager
 	}
-	return wr
+	return op
 }
 
 // change returns the object that a request wishes in the place of the current one, after
@@ -113,13 +113,13 @@ func (c *backendHandler) update(ctx context.Context, w *exchange.Writer, req *Re
 	if err != nil {
 		return err
 	}
-	wished, wr, err := c.desired(req)
+	wished, op, err := c.desired(req)
 	if err != nil {
 		return err
 	}
-	obj, created, err := c.replaceOrCreate(ctx, req, wr, b, wished)
-	if wr.Creates && apierrors.IsAlreadyExists(err) { // another request has created it meanwhile
-		obj, created, err = c.replaceOrCreate(ctx, req, wr, b, wished)
+	obj, created, err := c.replaceOrCreate(ctx, req, op, b, wished)
+	if op.Creates && apierrors.IsAlreadyExists(err) { // another request has created it meanwhile
+		obj, created, err = c.replaceOrCreate(ctx, req, op, b, wished)
 	}
 	if err != nil {
 		return err
@@ -129,28 +129,28 @@ func (c *backendHandler) update(ctx context.Context, w *exchange.Writer, req *Re
 
 // replaceOrCreate has a backend replace an object, or create it if it is absent and the
 // write may create it.
-func (c *backendHandler) replaceOrCreate(ctx context.Context, req *Request, wr *registry.Write, b resource.Updater, wished change) (obj resource.Object, created bool, err error) {
+func (c *backendHandler) replaceOrCreate(ctx context.Context, req *Request, op *registry.Operation, b resource.Updater, wished change) (obj resource.Object, created bool, err error) {
 	found := false
-	obj, err = c.replace(ctx, req, wr, b, func(ctx context.Context, old resource.Object) (resource.Object, error) {
+	obj, err = c.replace(ctx, req, op, b, func(ctx context.Context, old resource.Object) (resource.Object, error) {
 		found = true
 		return wished(ctx, old)
 	})
 	creater, creates := b.(resource.Creater)
-	if found || !creates || !wr.Creates || !apierrors.IsNotFound(err) {
+	if found || !creates || !op.Creates || !apierrors.IsNotFound(err) {
 		return obj, false, err
 	}
 	if obj, err = wished(ctx, nil); err != nil {
 		return nil, false, err
 	}
-	if err := wr.AuthorizeCreate(ctx); err != nil {
+	if err := op.AuthorizeCreate(ctx); err != nil {
 		return nil, false, err
 	}
-	obj, err = c.insert(ctx, req, wr, creater, obj, wr.CreateOptions())
+	obj, err = c.insert(ctx, req, op, creater, obj, op.CreateOptions())
 	return obj, true, err
 }
 
 // replace has a backend replace an object by what wished returns.
-func (c *backendHandler) replace(ctx context.Context, req *Request, wr *registry.Write, b resource.Updater, wished change) (resource.Object, error) {
+func (c *backendHandler) replace(ctx context.Context, req *Request, op *registry.Operation, b resource.Updater, wished change) (resource.Object, error) {
 	return b.Update(ctx, &req.Request, func(old resource.Object) (resource.Object, error) {
 		old, err := c.current(ctx, req, old)
 		if err != nil {
@@ -161,33 +161,33 @@ func (c *backendHandler) replace(ctx context.Context, req *Request, wr *registry
 			return nil, err
 		}
 		if c.own(req) {
-			err = c.validate(ctx, wr, obj, old)
+			err = c.validate(ctx, op, obj, old)
 		} else {
-			err = wr.CompleteUpdate(ctx, obj, old)
+			err = op.CompleteUpdate(ctx, obj, old)
 		}
 		if err != nil {
 			return nil, err
 		}
 		return c.in.ToBackend(ctx, c.v, obj)
-	}, wr.UpdateOptions())
+	}, op.UpdateOptions())
 }
 
 // desired returns what a PUT or a PATCH asks for.
-func (c *backendHandler) desired(req *Request) (change, *registry.Write, error) {
+func (c *backendHandler) desired(req *Request) (change, *registry.Operation, error) {
 	if req.Verb != "patch" {
 		put, options, err := c.h.readUpdate(req, c.in, c.v)
 		if err != nil {
 			return nil, nil, err
 		}
-		wr := c.write(req, writeOptions(options.DryRun, options.FieldManager, options.FieldValidation))
-		wr.Creates = c.in.Update.Creates && req.Sub == nil
+		op := c.operation(req, writeOptions(options.DryRun, options.FieldManager, options.FieldValidation))
+		op.Creates = c.in.Update.Creates && req.Sub == nil
 		return func(ctx context.Context, old resource.Object) (resource.Object, error) {
 			obj, err := put.object()
 			if err != nil {
 				return nil, err
 			}
-			return wr.PrepareUpdate(ctx, obj, old)
-		}, wr, nil
+			return op.PrepareUpdate(ctx, obj, old)
+		}, op, nil
 	}
 	data, err := c.h.readBody(req)
 	if err != nil {
@@ -198,23 +198,23 @@ func (c *backendHandler) desired(req *Request) (change, *registry.Write, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	wr := c.write(req, writeOptions(options.DryRun, options.FieldManager, options.FieldValidation))
-	p := c.h.newPatcher(wr, options.FieldValidation, data)
+	op := c.operation(req, writeOptions(options.DryRun, options.FieldManager, options.FieldValidation))
+	p := c.h.newPatcher(op, options.FieldValidation, data)
 	if err := p.parse(t, options); err != nil {
 		return nil, nil, err
 	}
-	wr.Applies = p.applied != nil
-	wr.Creates = wr.Applies && req.Sub == nil
+	op.Applies = p.applied != nil
+	op.Creates = op.Applies && req.Sub == nil
 	return func(ctx context.Context, old resource.Object) (resource.Object, error) {
 		obj, err := p.change(ctx, old, nil)
 		switch {
 		case err != nil:
 			return nil, err
 		case old == nil:
-			return wr.PrepareApplied(ctx, obj)
+			return op.PrepareApplied(ctx, obj)
 		}
-		return wr.AdmitRevision(ctx, obj, old)
-	}, wr, nil
+		return op.AdmitRevision(ctx, obj, old)
+	}, op, nil
 }
 
 func (c *backendHandler) delete(ctx context.Context, w *exchange.Writer, req *Request, b resource.Deleter) error {
@@ -243,16 +243,16 @@ func (c *backendHandler) delete(ctx context.Context, w *exchange.Writer, req *Re
 
 // remove deletes one object.
 func (c *backendHandler) remove(ctx context.Context, req *Request, b resource.Deleter, options *metav1.DeleteOptions) (last resource.Object, gone bool, err error) {
-	wr := c.write(req, registry.WriteOptions{DryRun: options.DryRun})
+	op := c.operation(req, registry.WriteOptions{DryRun: options.DryRun})
 	return b.Delete(ctx, &req.Request, func(current resource.Object) error {
 		current, err := c.current(ctx, req, current)
 		if err != nil {
 			return err
 		}
-		if err := wr.CheckDeletion(current, options); err != nil {
+		if err := op.CheckDeletion(current, options); err != nil {
 			return err
 		}
-		return wr.AdmitDeletion(ctx, current, options)
+		return op.AdmitDeletion(ctx, current, options)
 	}, options)
 }
 

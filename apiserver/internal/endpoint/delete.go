@@ -52,8 +52,8 @@ func (h *Handler) delete(ctx context.Context, w *exchange.Writer, req *Request) 
 		return err
 	}
 	warnOfPropagation(req, options)
-	wr := h.newWrite(req, registry.WriteOptions{DryRun: options.DryRun})
-	rec, gone, err := wr.Delete(ctx, req.Name, options)
+	op := h.newOperation(req, registry.WriteOptions{DryRun: options.DryRun})
+	rec, gone, err := op.Delete(ctx, req.Name, options)
 	if err != nil {
 		return err
 	}
@@ -114,8 +114,8 @@ func (h *Handler) deleteCollection(ctx context.Context, w *exchange.Writer, req 
 		if one.Served.Namespaced {
 			one.Namespace = m.Namespace
 		}
-		wr := h.newWrite(&one, registry.WriteOptions{DryRun: options.DryRun})
-		if _, _, err := wr.Delete(ctx, m.Name, options.DeepCopy()); err != nil && !apierrors.IsNotFound(err) {
+		op := h.newOperation(&one, registry.WriteOptions{DryRun: options.DryRun})
+		if _, _, err := op.Delete(ctx, m.Name, options.DeepCopy()); err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
 	}

@@ -218,9 +218,9 @@ func writeOptions(dryRun []string, manager, validation string) registry.WriteOpt
 	return registry.WriteOptions{DryRun: dryRun, FieldManager: manager, FieldValidation: validation}
 }
 
-// newWrite prepares a write of the object that a request names.
-func (h *Handler) newWrite(req *Request, o registry.WriteOptions) *registry.Write {
-	return h.registry.NewWrite(&req.Request, req.Served, req.Sub, o)
+// newOperation prepares a write of the object that a request names.
+func (h *Handler) newOperation(req *Request, o registry.WriteOptions) *registry.Operation {
+	return h.registry.NewOperation(&req.Request, req.Served, req.Sub, o)
 }
 
 // Status returns the Status that answers an error.

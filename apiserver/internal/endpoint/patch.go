@@ -55,25 +55,25 @@ func (h *Handler) patch(ctx context.Context, w *exchange.Writer, req *Request) e
 	if err != nil {
 		return err
 	}
-	wr := h.newWrite(req, writeOptions(options.DryRun, options.FieldManager, options.FieldValidation))
-	p := h.newPatcher(wr, options.FieldValidation, data)
+	op := h.newOperation(req, writeOptions(options.DryRun, options.FieldManager, options.FieldValidation))
+	p := h.newPatcher(op, options.FieldValidation, data)
 	if req.Sub != nil && req.Sub.Scale != nil {
 		return h.patchScale(ctx, w, req, choice, p, t, options)
 	}
 	if err := p.parse(t, options); err != nil {
 		return err
 	}
-	wr.Applies = p.applied != nil
-	wr.Creates = wr.Applies && req.Sub == nil
-	rec, created, err := wr.Replace(ctx, func(ctx context.Context, old resource.Object, rec *storage.Record) (resource.Object, error) {
+	op.Applies = p.applied != nil
+	op.Creates = op.Applies && req.Sub == nil
+	rec, created, err := op.Replace(ctx, func(ctx context.Context, old resource.Object, rec *storage.Record) (resource.Object, error) {
 		obj, err := p.change(ctx, old, rec)
 		if err != nil {
 			return nil, err
 		}
 		if old == nil {
-			return wr.PrepareApplied(ctx, obj)
+			return op.PrepareApplied(ctx, obj)
 		}
-		return wr.AdmitRevision(ctx, obj, old)
+		return op.AdmitRevision(ctx, obj, old)
 	})
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func (r *Request) patchTypes() []string {
 // per conflicting write.
 type patcher struct {
 	h         *Handler
-	wr        *registry.Write
+	op        *registry.Operation
 	kind      schema.GroupVersionKind
 	v         *resource.Version
 	strategy  resource.Strategy
@@ -117,9 +117,9 @@ type patcher struct {
 }
 
 // newPatcher prepares a patch; validation is the fieldValidation option of the request.
-func (h *Handler) newPatcher(wr *registry.Write, validation string, body []byte) *patcher {
+func (h *Handler) newPatcher(op *registry.Operation, validation string, body []byte) *patcher {
 	return &patcher{
-		h: h, wr: wr, kind: wr.Served.GroupVersionKind(wr.Version.Name), v: wr.Version, strategy: wr.Strategy, ownership: wr.FieldManager,
+		h: h, op: op, kind: op.Served.GroupVersionKind(op.Version.Name), v: op.Version, strategy: op.Strategy, ownership: op.FieldManager,
 		directive: effectiveFieldValidation(validation), body: body,
 	}
 }
@@ -179,7 +179,7 @@ func (p *patcher) parseApplied(options *metav1.PatchOptions) error {
 // backend rather than the store.
 func (p *patcher) change(ctx context.Context, old resource.Object, rec *storage.Record) (obj resource.Object, err error) {
 	base := old
-	if old != nil && (rec == nil || !p.wr.Served.IsStoredVersion(rec, p.v)) {
+	if old != nil && (rec == nil || !p.op.Served.IsStoredVersion(rec, p.v)) {
 		base = old.DeepCopyObject().(resource.Object)
 	}
 	if p.applied != nil {
@@ -191,12 +191,12 @@ func (p *patcher) change(ctx context.Context, old resource.Object, rec *storage.
 		return nil, err
 	}
 	if old == nil && obj.GetUID() != "" {
-		return nil, apierrors.NewConflict(p.wr.Served.GroupResource(), p.wr.Request.Name, fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", obj.GetUID()))
+		return nil, apierrors.NewConflict(p.op.Served.GroupResource(), p.op.Request.Name, fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", obj.GetUID()))
 	}
-	if err := objectmeta.EnsureNamespace(p.wr.Request, p.wr.Served.Resource, obj); err != nil {
+	if err := objectmeta.EnsureNamespace(p.op.Request, p.op.Served.Resource, obj); err != nil {
 		return nil, err
 	}
-	return obj, checkName(p.wr.Request, obj)
+	return obj, checkName(p.op.Request, obj)
 }
 
 // apply merges the applied configuration.
@@ -205,7 +205,7 @@ func (p *patcher) apply(ctx context.Context, old resource.Object) (resource.Obje
 		old = p.v.NewObject()
 		old.GetObjectKind().SetGroupVersionKind(p.kind)
 	}
-	obj, err := p.ownership.Apply(ctx, old, p.applied.DeepCopy(), p.wr.Manager, p.force)
+	obj, err := p.ownership.Apply(ctx, old, p.applied.DeepCopy(), p.op.Manager, p.force)
 	if err != nil {
 		return nil, err
 	}
@@ -221,7 +221,7 @@ func (p *patcher) apply(ctx context.Context, old resource.Object) (resource.Obje
 		if p.directive == metav1.FieldValidationStrict {
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("error strict decoding patch: %v", p.findings[0]))
 		}
-		body.Warn(p.wr.Request, p.findings)
+		body.Warn(p.op.Request, p.findings)
 	}
 	return obj, nil
 }
@@ -268,18 +268,18 @@ func (p *patcher) patched(ctx context.Context, old resource.Object, rec *storage
 		if p.directive == metav1.FieldValidationStrict {
 			return nil, p.refuse(value, runtime.NewStrictDecodingError(findings))
 		}
-		body.Warn(p.wr.Request, findings)
+		body.Warn(p.op.Request, findings)
 	}
 	if p.ownership == nil {
 		return obj, nil
 	}
-	return p.ownership.Update(ctx, old, obj, p.wr.Manager)
+	return p.ownership.Update(ctx, old, obj, p.op.Manager)
 }
 
 // encoded returns the object to be patched as JSON.
 func (p *patcher) encoded(ctx context.Context, old resource.Object, rec *storage.Record) ([]byte, error) {
 	if rec != nil {
-		return p.h.registry.JSON(ctx, p.wr.Served, p.v, rec)
+		return p.h.registry.JSON(ctx, p.op.Served, p.v, rec)
 	}
 	return resource.EncodeObject(old)
 }

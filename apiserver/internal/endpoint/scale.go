@@ -78,13 +78,13 @@ func (h *Handler) updateScale(ctx context.Context, w *exchange.Writer, req *Requ
 	if err != nil {
 		return err
 	}
-	wr := h.newWrite(req, writeOptions(options.DryRun, options.FieldManager, options.FieldValidation))
-	return h.writeScale(ctx, w, req, choice, wr, func(ctx context.Context, old *autoscalingv1.Scale) (resource.Object, error) {
+	op := h.newOperation(req, writeOptions(options.DryRun, options.FieldManager, options.FieldValidation))
+	return h.writeScale(ctx, w, req, choice, op, func(ctx context.Context, old *autoscalingv1.Scale) (resource.Object, error) {
 		wished, err := put.object()
 		if err != nil || req.Sub.FieldManager == nil {
 			return wished, err
 		}
-		return req.Sub.FieldManager.Update(ctx, old, wished, wr.Manager)
+		return req.Sub.FieldManager.Update(ctx, old, wished, op.Manager)
 	})
 }
 
@@ -97,7 +97,7 @@ func (h *Handler) patchScale(ctx context.Context, w *exchange.Writer, req *Reque
 	if err := p.parse(t, options); err != nil {
 		return err
 	}
-	return h.writeScale(ctx, w, req, choice, p.wr, func(ctx context.Context, old *autoscalingv1.Scale) (resource.Object, error) {
+	return h.writeScale(ctx, w, req, choice, p.op, func(ctx context.Context, old *autoscalingv1.Scale) (resource.Object, error) {
 		return p.change(ctx, old, nil)
 	})
 }
@@ -106,9 +106,9 @@ func (h *Handler) patchScale(ctx context.Context, w *exchange.Writer, req *Reque
 const unsetReplicas = math.MinInt32
 
 // writeScale applies a change of a Scale to the object that it scales.
-func (h *Handler) writeScale(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, wr *registry.Write, change func(context.Context, *autoscalingv1.Scale) (resource.Object, error)) error {
+func (h *Handler) writeScale(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, op *registry.Operation, change func(context.Context, *autoscalingv1.Scale) (resource.Object, error)) error {
 	record, _ := req.Sub.FieldManager.(resource.ScaleFieldManager)
-	rec, obj, err := h.replace(ctx, req, wr, func(ctx context.Context, old resource.Object) (resource.Object, error) {
+	rec, obj, err := h.replace(ctx, req, op, func(ctx context.Context, old resource.Object) (resource.Object, error) {
 		scale, missing := registry.Scale(req.Sub.Scale, old)
 		if missing != nil {
 			// The object has no replica count to read, but it can be set.
@@ -125,7 +125,7 @@ func (h *Handler) writeScale(ctx context.Context, w *exchange.Writer, req *Reque
 		if err != nil {
 			return nil, err
 		}
-		if changed, err = wr.AdmitScale(ctx, changed, scale); err != nil {
+		if changed, err = op.AdmitScale(ctx, changed, scale); err != nil {
 			return nil, err
 		}
 		wished, ok := changed.(*autoscalingv1.Scale)
@@ -182,15 +182,15 @@ func (h *Handler) writeScale(ctx context.Context, w *exchange.Writer, req *Reque
 
 // replace replaces an object, in the store or by its backend. It returns the record, or, from a
 // backend, the object.
-func (h *Handler) replace(ctx context.Context, req *Request, wr *registry.Write, wished change) (rec *storage.Record, obj resource.Object, err error) {
+func (h *Handler) replace(ctx context.Context, req *Request, op *registry.Operation, wished change) (rec *storage.Record, obj resource.Object, err error) {
 	switch b := req.Served.Backend.(type) {
 	case nil:
-		rec, _, err = wr.Replace(ctx, func(ctx context.Context, old resource.Object, _ *storage.Record) (resource.Object, error) {
+		rec, _, err = op.Replace(ctx, func(ctx context.Context, old resource.Object, _ *storage.Record) (resource.Object, error) {
 			return wished(ctx, old)
 		})
 	case resource.Updater:
 		c := &backendHandler{h: h, in: req.Served, v: req.Version}
-		obj, err = c.replace(ctx, req, wr, b, wished)
+		obj, err = c.replace(ctx, req, op, b, wished)
 	default:
 		err = Refusal(http.StatusMethodNotAllowed, "")
 	}

@@ -22,9 +22,9 @@ func (h *Handler) create(ctx context.Context, w *exchange.Writer, req *Request) 
 	if err != nil {
 		return err
 	}
-	wr := h.newWrite(req, writeOptions(options.DryRun, options.FieldManager, options.FieldValidation))
-	wr.Protobuf = choice.WholeProtobuf()
-	rec, err := wr.Create(ctx, obj)
+	op := h.newOperation(req, writeOptions(options.DryRun, options.FieldManager, options.FieldValidation))
+	op.Protobuf = choice.WholeProtobuf()
+	rec, err := op.Create(ctx, obj)
 	if err != nil {
 		return err
 	}
@@ -44,15 +44,15 @@ func (h *Handler) update(ctx context.Context, w *exchange.Writer, req *Request) 
 	if err != nil {
 		return err
 	}
-	wr := h.newWrite(req, writeOptions(options.DryRun, options.FieldManager, options.FieldValidation))
-	wr.Protobuf = choice.WholeProtobuf()
-	wr.Creates = req.Served.Update.Creates && req.Sub == nil
-	rec, created, err := wr.Replace(ctx, func(ctx context.Context, old resource.Object, _ *storage.Record) (resource.Object, error) {
+	op := h.newOperation(req, writeOptions(options.DryRun, options.FieldManager, options.FieldValidation))
+	op.Protobuf = choice.WholeProtobuf()
+	op.Creates = req.Served.Update.Creates && req.Sub == nil
+	rec, created, err := op.Replace(ctx, func(ctx context.Context, old resource.Object, _ *storage.Record) (resource.Object, error) {
 		wished, err := put.object()
 		if err != nil {
 			return nil, err
 		}
-		return wr.PrepareUpdate(ctx, wished, old)
+		return op.PrepareUpdate(ctx, wished, old)
 	})
 	if err != nil {
 		return err

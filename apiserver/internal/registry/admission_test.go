@@ -50,16 +50,16 @@ func (g *gate) pass(name string, r *resource.AdmissionRequest, then func(*resour
 
 // update returns a change of the key k to v that passes managedFields and admission, as the
 // handlers of requests make it.
-func update(wr *Write) func(context.Context, resource.Object, *storage.Record) (resource.Object, error) {
+func update(op *Operation) func(context.Context, resource.Object, *storage.Record) (resource.Object, error) {
 	return func(ctx context.Context, old resource.Object, rec *storage.Record) (resource.Object, error) {
-		obj := resource.Object(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: wr.Request.Name}, Data: map[string]string{"k": "v"}})
+		obj := resource.Object(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: op.Request.Name}, Data: map[string]string{"k": "v"}})
 		if old != nil {
 			var err error
 			if obj, err = set("k", "v")(ctx, old, rec); err != nil {
 				return nil, err
 			}
 		}
-		return wr.PrepareUpdate(ctx, obj, old)
+		return op.PrepareUpdate(ctx, obj, old)
 	}
 }
 
@@ -74,9 +74,9 @@ func TestAdmissionSeesBothPassesOfEveryWrite(t *testing.T) {
 		return err
 	}
 	replace := func(name string, creates bool, o WriteOptions) error {
-		wr := f.write("update", name, o)
-		wr.Creates = creates
-		_, _, err := wr.Replace(t.Context(), update(wr))
+		op := f.write("update", name, o)
+		op.Creates = creates
+		_, _, err := op.Replace(t.Context(), update(op))
 		return err
 	}
 	f.authorize = func(context.Context, *resource.Request) error { return nil }
@@ -124,8 +124,8 @@ func TestAdmissionThatRefusesStoresNothing(t *testing.T) {
 		f.create("a")
 		f.in.Admission = g
 		_, err := f.write("create", "", WriteOptions{}).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "b"}})
-		wr := f.write("patch", "a", WriteOptions{})
-		_, _, replaced := wr.Replace(t.Context(), update(wr))
+		op := f.write("patch", "a", WriteOptions{})
+		_, _, replaced := op.Replace(t.Context(), update(op))
 		_, _, deleted := f.write("delete", "a", WriteOptions{}).Delete(t.Context(), "a", &metav1.DeleteOptions{})
 		for verb, err := range map[string]error{"create": err, "update": replaced, "delete": deleted} {
 			if !errors.Is(err, refusal) {
@@ -216,10 +216,10 @@ func TestAdmissionDoesNotChangeTheStoredObject(t *testing.T) {
 		return nil
 	}
 	f.in.Admission = g
-	wr := f.write("patch", "a", WriteOptions{})
-	rec, _, err := wr.Replace(t.Context(), func(ctx context.Context, old resource.Object, _ *storage.Record) (resource.Object, error) {
+	op := f.write("patch", "a", WriteOptions{})
+	rec, _, err := op.Replace(t.Context(), func(ctx context.Context, old resource.Object, _ *storage.Record) (resource.Object, error) {
 		patched := *old.(*corev1.ConfigMap) // shares Data
-		return wr.AdmitRevision(ctx, &patched, old)
+		return op.AdmitRevision(ctx, &patched, old)
 	})
 	if err != nil || f.decode(rec).Data["k"] != "admitted" {
 		t.Errorf("%v, %v", rec, err)
@@ -244,16 +244,16 @@ func TestAdmissionThatBreaksManagedFieldsHasThemRestored(t *testing.T) {
 		r.Object.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "outdated", Operation: "Guess"}})
 		return nil
 	}}
-	wr := f.write("create", "", WriteOptions{FieldManager: "me"})
-	wr.Request.Warnings = &resource.Warnings{}
-	rec, err := wr.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}})
+	op := f.write("create", "", WriteOptions{FieldManager: "me"})
+	op.Request.Warnings = &resource.Warnings{}
+	rec, err := op.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := f.decode(rec).ManagedFields; len(got) != 1 || got[0].Manager != "me" {
 		t.Errorf("managedFields are %v", got)
 	}
-	if got := wr.Request.Warnings.Texts(); len(got) != 1 || !strings.HasPrefix(got[0], ".metadata.managedFields was in an invalid state after admission;") {
+	if got := op.Request.Warnings.Texts(); len(got) != 1 || !strings.HasPrefix(got[0], ".metadata.managedFields was in an invalid state after admission;") {
 		t.Errorf("warnings: %q", got)
 	}
 }
@@ -290,8 +290,8 @@ func TestAdmissionLearnsTheOutcomeOfEachAttempt(t *testing.T) {
 		{"dry run", func() { create("c", WriteOptions{DryRun: []string{metav1.DryRunAll}}, nil) }, nil},
 		{"retried", func() {
 			g.validate = race
-			wr := f.write("patch", "a", WriteOptions{})
-			if _, _, err := wr.Replace(t.Context(), update(wr)); err != nil {
+			op := f.write("patch", "a", WriteOptions{})
+			if _, _, err := op.Replace(t.Context(), update(op)); err != nil {
 				t.Error(err)
 			}
 		}, []resource.Outcome{resource.NotStored, resource.Stored}},
@@ -339,8 +339,8 @@ func TestScaleAdmissionSeesScales(t *testing.T) {
 	f.in.Admission = &gate{admit: note, validate: note}
 	scale := &resource.Subresource{Name: "scale", Scale: replicasInData{}}
 	for _, to := range []string{"2", "5"} {
-		wr := f.NewWrite(&resource.Request{Verb: "update", Resource: f.in.Resource, Version: &f.in.Versions[0], Namespace: "default", Name: "a"}, f.in, scale, WriteOptions{})
-		if _, _, err := wr.Replace(t.Context(), func(ctx context.Context, old resource.Object, rec *storage.Record) (resource.Object, error) {
+		op := f.NewOperation(&resource.Request{Verb: "update", Resource: f.in.Resource, Version: &f.in.Versions[0], Namespace: "default", Name: "a"}, f.in, scale, WriteOptions{})
+		if _, _, err := op.Replace(t.Context(), func(ctx context.Context, old resource.Object, rec *storage.Record) (resource.Object, error) {
 			obj, err := set("replicas", to)(ctx, old, rec)
 			if err != nil {
 				return nil, err
@@ -350,7 +350,7 @@ func TestScaleAdmissionSeesScales(t *testing.T) {
 				return nil, err
 			}
 			was, _ := Scale(scale.Scale, old)
-			admitted, err := wr.AdmitScale(ctx, now, was)
+			admitted, err := op.AdmitScale(ctx, now, was)
 			if err != nil {
 				return nil, err
 			}

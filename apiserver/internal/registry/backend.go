@@ -71,12 +71,12 @@ func (in *Served) FromBackend(ctx context.Context, v *resource.Version, objects 
 
 // RecordsFromBackend makes records of objects of a backend in version v.
 func (g *Registry) RecordsFromBackend(ctx context.Context, in *Served, v *resource.Version, objects ...resource.Object) ([]*storage.Record, error) {
-	objs, err := in.FromBackend(ctx, v, objects)
+	converted, err := in.FromBackend(ctx, v, objects)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]*storage.Record, len(objs))
-	for i, obj := range objs {
+	out := make([]*storage.Record, len(converted))
+	for i, obj := range converted {
 		if out[i], err = g.TransientRecord(in, v, obj); err != nil {
 			return nil, err
 		}
@@ -84,9 +84,9 @@ func (g *Registry) RecordsFromBackend(ctx context.Context, in *Served, v *resour
 	return out, nil
 }
 
-// objectFromBackend returns an object of a backend, which has it in the version own, with its kind and,
-// unless the version has a Go type, as a [resource.Doc]. One without a Go type may say that
-// it is of another version.
+// objectFromBackend returns an object of a backend, which has it in the version own, with its
+// kind and, unless the version has a Go type, as a [resource.Doc]. One without a Go type may
+// say that it is of another version.
 func (in *Served) objectFromBackend(own *resource.Version, obj resource.Object) (resource.Object, error) {
 	kind := in.GroupVersionKind(own.Name)
 	if own.Typed() {

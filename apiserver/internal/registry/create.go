@@ -18,18 +18,18 @@ import (
 )
 
 // Create stores a new object. While a generated name is taken, it tries others.
-func (wr *Write) Create(ctx context.Context, obj resource.Object) (*storage.Record, error) {
-	return wr.attempt(func() (*storage.Record, error) { return wr.createNew(ctx, obj) })
+func (op *Operation) Create(ctx context.Context, obj resource.Object) (*storage.Record, error) {
+	return op.attempt(func() (*storage.Record, error) { return op.createNew(ctx, obj) })
 }
 
-func (wr *Write) createNew(ctx context.Context, obj resource.Object) (*storage.Record, error) {
-	obj, err := wr.PrepareCreate(ctx, obj)
+func (op *Operation) createNew(ctx context.Context, obj resource.Object) (*storage.Record, error) {
+	obj, err := op.PrepareCreate(ctx, obj)
 	if err != nil {
 		return nil, err
 	}
 	var rec *storage.Record
 	err = genname.Try(obj, func(candidate resource.Object) (taken bool, err error) {
-		rec, err = wr.insert(ctx, candidate)
+		rec, err = op.insert(ctx, candidate)
 		return errors.Is(err, errKeyTaken), err
 	})
 	return rec, err
@@ -37,25 +37,25 @@ func (wr *Write) createNew(ctx context.Context, obj resource.Object) (*storage.R
 
 // CompleteNew gives a new object its uid, its time of creation and, if it has none, the name
 // that it wants to have generated, and validates it.
-func (wr *Write) CompleteNew(ctx context.Context, obj resource.Object) error {
-	in := wr.Served
+func (op *Operation) CompleteNew(ctx context.Context, obj resource.Object) error {
+	in := op.Served
 	obj.SetCreationTimestamp(now())
-	obj.SetUID(wr.g.identity.UID())
-	genname.Set(obj, wr.g.identity.Suffix)
-	if err := objectmeta.EnsureNamespace(wr.Request, in.Resource, obj); err != nil {
+	obj.SetUID(op.g.identity.UID())
+	genname.Set(obj, op.g.identity.Suffix)
+	if err := objectmeta.EnsureNamespace(op.Request, in.Resource, obj); err != nil {
 		return err // admission has changed it
 	}
-	wr.Strategy.Prepare(ctx, obj, nil)
-	if errs := objectmeta.ValidateNew(ctx, in.Resource, wr.Strategy, wr.MetadataErrors, obj, wr.FieldManager != nil); len(errs) > 0 {
+	op.Strategy.Prepare(ctx, obj, nil)
+	if errs := objectmeta.ValidateNew(ctx, in.Resource, op.Strategy, op.MetadataErrors, obj, op.FieldManager != nil); len(errs) > 0 {
 		return apierrors.NewInvalid(in.GroupKind(obj), obj.GetName(), objectmeta.Distinct(errs))
 	}
-	for _, text := range wr.Strategy.Warnings(ctx, obj, nil) {
-		wr.Request.Warn(text)
+	for _, text := range op.Strategy.Warnings(ctx, obj, nil) {
+		op.Request.Warn(text)
 	}
-	if err := wr.Validate(ctx, obj, nil); err != nil {
+	if err := op.Validate(ctx, obj, nil); err != nil {
 		return err
 	}
-	if wr.Creates {
+	if op.Creates {
 		obj.SetResourceVersion("")
 	}
 	return nil
@@ -72,45 +72,45 @@ func TakeRevision(obj resource.Object) error {
 
 // PrepareCreate does what precedes the assignment of name and uid: managedFields and
 // admission.
-func (wr *Write) PrepareCreate(ctx context.Context, obj resource.Object) (resource.Object, error) {
+func (op *Operation) PrepareCreate(ctx context.Context, obj resource.Object) (resource.Object, error) {
 	objectmeta.Wipe(obj)
-	if err := objectmeta.EnsureNamespace(wr.Request, wr.Served.Resource, obj); err != nil {
+	if err := objectmeta.EnsureNamespace(op.Request, op.Served.Resource, obj); err != nil {
 		return nil, err
 	}
-	objectmeta.DedupOwnerReferences(wr.Request, obj)
-	if wr.Request.Name == "" {
-		wr.Request.Name = obj.GetName()
+	objectmeta.DedupOwnerReferences(op.Request, obj)
+	if op.Request.Name == "" {
+		op.Request.Name = obj.GetName()
 	}
-	obj, err := wr.UpdateManagedFields(ctx, wr.Served.empty(wr.Version), obj)
+	obj, err := op.UpdateManagedFields(ctx, op.Served.empty(op.Version), obj)
 	if err != nil {
 		return nil, err
 	}
-	if obj, err = wr.Admit(ctx, obj, nil); err != nil {
+	if obj, err = op.Admit(ctx, obj, nil); err != nil {
 		return nil, err
 	}
-	objectmeta.DedupAdmitted(wr.Request, obj)
+	objectmeta.DedupAdmitted(op.Request, obj)
 	return obj, nil
 }
 
-// PrepareAnswer is [Write.PrepareCreate] for an object that is posted to a subresource,
+// PrepareAnswer is [Operation.PrepareCreate] for an object that is posted to a subresource,
 // whose backend validates the metadata.
-func (wr *Write) PrepareAnswer(ctx context.Context, obj resource.Object) (resource.Object, error) {
-	obj, err := wr.UpdateManagedFields(ctx, wr.Served.empty(wr.Version), obj)
+func (op *Operation) PrepareAnswer(ctx context.Context, obj resource.Object) (resource.Object, error) {
+	obj, err := op.UpdateManagedFields(ctx, op.Served.empty(op.Version), obj)
 	if err != nil {
 		return nil, err
 	}
-	return wr.Admit(ctx, obj, nil)
+	return op.Admit(ctx, obj, nil)
 }
 
 // PrepareApplied does what precedes the creation of an applied object, whose
 // managedFields are set already.
-func (wr *Write) PrepareApplied(ctx context.Context, obj resource.Object) (resource.Object, error) {
-	obj, err := wr.Admit(ctx, obj, nil)
+func (op *Operation) PrepareApplied(ctx context.Context, obj resource.Object) (resource.Object, error) {
+	obj, err := op.Admit(ctx, obj, nil)
 	if err != nil {
 		return nil, err
 	}
 	objectmeta.Wipe(obj)
-	objectmeta.DedupAdmitted(wr.Request, obj)
+	objectmeta.DedupAdmitted(op.Request, obj)
 	return obj, nil
 }
 
@@ -118,23 +118,23 @@ func (wr *Write) PrepareApplied(ctx context.Context, obj resource.Object) (resou
 var errKeyTaken = errors.New("apiserver: the key is in use")
 
 // insert stores an object that does not exist yet. It may change obj.
-func (wr *Write) insert(ctx context.Context, obj resource.Object) (*storage.Record, error) {
-	g, in := wr.g, wr.Served
-	if err := wr.CompleteNew(ctx, obj); err != nil {
+func (op *Operation) insert(ctx context.Context, obj resource.Object) (*storage.Record, error) {
+	g, in := op.g, op.Served
+	if err := op.CompleteNew(ctx, obj); err != nil {
 		return nil, err
 	}
 	key := in.Key(obj.GetNamespace(), obj.GetName())
-	if wr.Request.DryRun {
+	if op.Request.DryRun {
 		current := g.store.Get(key)
 		if current != nil {
 			return nil, fmt.Errorf("%w: %w", errKeyTaken, in.exists(obj, current))
 		}
-		return wr.dryRunRecord(ctx, obj)
+		return op.dryRunRecord(ctx, obj)
 	}
 	if err := TakeRevision(obj); err != nil {
 		return nil, err
 	}
-	rec, shown, err := wr.put(ctx, key, nil, obj)
+	rec, shown, err := op.put(ctx, key, nil, obj)
 	var conflict *storage.ConflictError
 	if errors.As(err, &conflict) {
 		return nil, fmt.Errorf("%w: %w", errKeyTaken, in.exists(obj, conflict.Current))
@@ -142,7 +142,7 @@ func (wr *Write) insert(ctx context.Context, obj resource.Object) (*storage.Reco
 	if err != nil {
 		return nil, err
 	}
-	return rec, wr.committed(ctx, resource.Change{Object: shown}, rec)
+	return rec, op.committed(ctx, resource.Change{Object: shown}, rec)
 }
 
 // exists is the 409 AlreadyExists for a name that is taken.

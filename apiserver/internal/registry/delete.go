@@ -20,21 +20,21 @@ import (
 
 // deletion is one deletion in progress.
 type deletion struct {
-	wr      *Write
+	op      *Operation
 	options *metav1.DeleteOptions
 }
 
 // Delete deletes an object, or marks it as deleted. gone is false if the object
 // remains; rec is its last state.
-func (wr *Write) Delete(ctx context.Context, name string, o *metav1.DeleteOptions) (rec *storage.Record, gone bool, err error) {
-	d := &deletion{wr: wr, options: o}
-	key := wr.Served.Key(wr.Request.Namespace, name)
+func (op *Operation) Delete(ctx context.Context, name string, o *metav1.DeleteOptions) (rec *storage.Record, gone bool, err error) {
+	d := &deletion{op: op, options: o}
+	key := op.Served.Key(op.Request.Namespace, name)
 	for {
-		current := wr.g.store.Get(key)
+		current := op.g.store.Get(key)
 		if current == nil {
-			return nil, false, apierrors.NewNotFound(wr.Served.GroupResource(), name)
+			return nil, false, apierrors.NewNotFound(op.Served.GroupResource(), name)
 		}
-		rec, err = wr.attempt(func() (rec *storage.Record, err error) {
+		rec, err = op.attempt(func() (rec *storage.Record, err error) {
 			rec, gone, err = d.attempt(ctx, current)
 			return rec, err
 		})
@@ -48,12 +48,12 @@ func (wr *Write) Delete(ctx context.Context, name string, o *metav1.DeleteOption
 }
 
 func (d *deletion) attempt(ctx context.Context, current *storage.Record) (rec *storage.Record, gone bool, err error) {
-	wr, in := d.wr, d.wr.Served
-	obj, err := wr.g.Object(ctx, in, wr.Version, current)
+	op, in := d.op, d.op.Served
+	obj, err := op.g.Object(ctx, in, op.Version, current)
 	if err != nil {
 		return nil, false, in.Corrupt(ctx, current, err)
 	}
-	if err := wr.CheckDeletion(obj, d.options); err != nil {
+	if err := op.CheckDeletion(obj, d.options); err != nil {
 		return nil, false, err
 	}
 	old := obj.DeepCopyObject().(resource.Object)
@@ -61,40 +61,40 @@ func (d *deletion) attempt(ctx context.Context, current *storage.Record) (rec *s
 	if m.pending {
 		return current, false, nil
 	}
-	if err := wr.AdmitDeletion(ctx, old, d.effectiveOptions(m)); err != nil {
+	if err := op.AdmitDeletion(ctx, old, d.effectiveOptions(m)); err != nil {
 		return nil, false, err
 	}
 	switch {
-	case !m.stays && wr.Request.DryRun:
+	case !m.stays && op.Request.DryRun:
 		return current, true, nil
 	case !m.stays:
-		rec, err := wr.commit(ctx, storage.Write{Key: current.Key, Expect: current.Modified})
+		rec, err := op.commit(ctx, storage.Write{Key: current.Key, Expect: current.Modified})
 		if err != nil {
 			return nil, false, err
 		}
-		return rec, true, wr.committed(ctx, resource.Change{Object: old, Old: old, Deleted: true}, rec)
-	case wr.Request.DryRun:
-		rec, err := wr.g.TransientRecord(in, wr.Version, obj)
+		return rec, true, op.committed(ctx, resource.Change{Object: old, Old: old, Deleted: true}, rec)
+	case op.Request.DryRun:
+		rec, err := op.g.TransientRecord(in, op.Version, obj)
 		return rec, m.brief, err
 	}
-	rec, shown, err := wr.put(ctx, current.Key, current, obj)
+	rec, shown, err := op.put(ctx, current.Key, current, obj)
 	if err != nil || rec == current {
 		return rec, false, err
 	}
 	if !m.brief {
-		return rec, false, wr.committed(ctx, resource.Change{Object: shown, Old: old}, rec)
+		return rec, false, op.committed(ctx, resource.Change{Object: shown, Old: old}, rec)
 	}
 	// Watchers see the deletionTimestamp first, as for every graceful deletion.
-	rec, err = wr.commit(ctx, storage.Write{Key: current.Key, Expect: rec.Modified})
+	rec, err = op.commit(ctx, storage.Write{Key: current.Key, Expect: rec.Modified})
 	if err != nil {
 		return nil, false, err
 	}
-	return rec, true, wr.committed(ctx, resource.Change{Object: old, Old: old, Deleted: true}, rec)
+	return rec, true, op.committed(ctx, resource.Change{Object: old, Old: old, Deleted: true}, rec)
 }
 
 // CheckDeletion checks the preconditions of a deletion.
-func (wr *Write) CheckDeletion(obj resource.Object, o *metav1.DeleteOptions) error {
-	p, in := o.Preconditions, wr.Served
+func (op *Operation) CheckDeletion(obj resource.Object, o *metav1.DeleteOptions) error {
+	p, in := o.Preconditions, op.Served
 	if p == nil {
 		return nil
 	}
@@ -121,18 +121,18 @@ func now() metav1.Time { return metav1.NewTime(time.Now().Truncate(time.Second))
 
 // AdmitDeletion runs both passes of admission of the deletion of old. The items of a
 // deletecollection have no name there, as in kube-apiserver: they are old.
-func (wr *Write) AdmitDeletion(ctx context.Context, old resource.Object, o *metav1.DeleteOptions) error {
-	if wr.admission == nil {
+func (op *Operation) AdmitDeletion(ctx context.Context, old resource.Object, o *metav1.DeleteOptions) error {
+	if op.admission == nil {
 		return nil
 	}
-	a := &resource.AdmissionRequest{Request: wr.Request, Operation: resource.Delete, Old: old, Options: o}
-	if wr.follows && !a.DryRun {
-		a.Finish = &wr.ending
+	a := &resource.AdmissionRequest{Request: op.Request, Operation: resource.Delete, Old: old, Options: o}
+	if op.follows && !a.DryRun {
+		a.Finish = &op.ending
 	}
-	if err := wr.admission.Admit(ctx, a); err != nil {
+	if err := op.admission.Admit(ctx, a); err != nil {
 		return err
 	}
-	return wr.admission.Validate(ctx, a)
+	return op.admission.Validate(ctx, a)
 }
 
 // effectiveOptions are the options with the grace period that the object is given.
@@ -156,7 +156,7 @@ type deletionOutcome struct {
 
 // mark marks an object as deleted if it cannot be removed at once.
 func (d *deletion) mark(obj resource.Object) deletionOutcome {
-	rules := &d.wr.Served.Deletion
+	rules := &d.op.Served.Deletion
 	first := obj.GetDeletionTimestamp() == nil
 	seconds, graceful := d.grace(obj)
 	if graceful && seconds < 0 {
@@ -201,7 +201,7 @@ func (d *deletion) mark(obj resource.Object) deletionOutcome {
 // After the first deletion the period can only become shorter: -1 means that it does
 // not.
 func (d *deletion) grace(obj resource.Object) (seconds int64, graceful bool) {
-	rule := d.wr.Served.Deletion.Grace
+	rule := d.op.Served.Deletion.Grace
 	if rule == nil {
 		return 0, false
 	}
@@ -237,7 +237,7 @@ func (d *deletion) grace(obj resource.Object) (seconds int64, graceful bool) {
 // adds for the garbage collector.
 func (d *deletion) finalizers(obj resource.Object) []string {
 	has := obj.GetFinalizers()
-	if d.wr.Served.Deletion.NoGarbageCollection {
+	if d.op.Served.Deletion.NoGarbageCollection {
 		return has
 	}
 	var out []string
@@ -278,5 +278,5 @@ func (d *deletion) propagation(finalizers []string) metav1.DeletionPropagation {
 			return metav1.DeletePropagationForeground
 		}
 	}
-	return d.wr.Served.Deletion.Propagation
+	return d.op.Served.Deletion.Propagation
 }

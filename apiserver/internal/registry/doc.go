@@ -5,7 +5,7 @@
 //
 // A [Registry] reads and writes records. It lists the records of a [Selection] at a
 // revision, encodes them in any served version as JSON and protobuf, and caches the
-// encodings. Each [Write] follows the rules of its kind: system metadata,
+// encodings. Each [Operation] follows the rules of its kind: system metadata,
 // managedFields, admission, strategy, preconditions, finalizers and graceful deletion.
 // It is evaluated again after a conflicting write.
 //

@@ -96,8 +96,8 @@ func (g *Registry) WithRevision(ctx context.Context, in *Served, v *resource.Ver
 
 // dryRunRecord is the answer of a dry run: the object as it would be read after it was
 // stored, in the version in which it would have been stored.
-func (wr *Write) dryRunRecord(ctx context.Context, obj resource.Object) (*storage.Record, error) {
-	in, v := wr.Served, wr.Version
+func (op *Operation) dryRunRecord(ctx context.Context, obj resource.Object) (*storage.Record, error) {
+	in, v := op.Served, op.Version
 	if v.Name != in.Storage.Version && v.Prune != nil {
 		stored, err := in.toStorage(ctx, obj)
 		if err != nil {
@@ -110,7 +110,7 @@ func (wr *Write) dryRunRecord(ctx context.Context, obj resource.Object) (*storag
 		obj = read[0]
 		v.Prune(obj)
 	}
-	return wr.g.TransientRecord(in, v, obj)
+	return op.g.TransientRecord(in, v, obj)
 }
 
 // toStorage converts an object to the storage version.

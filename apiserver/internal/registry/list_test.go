@@ -58,9 +58,9 @@ func (f *fixture) fill(names ...string) {
 	for _, name := range names {
 		namespace, name, _ := strings.Cut(name, "/")
 		obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"name": name}}, Data: map[string]string{"k": name}}
-		wr := f.write("create", "", WriteOptions{})
-		wr.Request.Namespace = namespace
-		if _, err := wr.Create(f.Context(), obj); err != nil {
+		op := f.write("create", "", WriteOptions{})
+		op.Request.Namespace = namespace
+		if _, err := op.Create(f.Context(), obj); err != nil {
 			f.Fatal(err)
 		}
 	}

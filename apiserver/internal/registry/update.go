@@ -22,42 +22,42 @@ import (
 
 // PrepareUpdate does what precedes the storing of an updated object: managedFields and
 // admission. old is nil if the object is about to be created.
-func (wr *Write) PrepareUpdate(ctx context.Context, obj, old resource.Object) (resource.Object, error) {
+func (op *Operation) PrepareUpdate(ctx context.Context, obj, old resource.Object) (resource.Object, error) {
 	if old == nil {
-		return wr.PrepareCreate(ctx, obj)
+		return op.PrepareCreate(ctx, obj)
 	}
-	obj, err := wr.UpdateManagedFields(ctx, old, obj)
+	obj, err := op.UpdateManagedFields(ctx, old, obj)
 	if err != nil {
 		return nil, err
 	}
-	return wr.AdmitRevision(ctx, obj, old)
+	return op.AdmitRevision(ctx, obj, old)
 }
 
 // AdmitRevision runs mutating admission on an update whose managedFields are set already.
-func (wr *Write) AdmitRevision(ctx context.Context, obj, old resource.Object) (resource.Object, error) {
-	obj, err := wr.Admit(ctx, obj, old)
+func (op *Operation) AdmitRevision(ctx context.Context, obj, old resource.Object) (resource.Object, error) {
+	obj, err := op.Admit(ctx, obj, old)
 	if err != nil {
 		return nil, err
 	}
-	objectmeta.DedupAdmitted(wr.Request, obj)
+	objectmeta.DedupAdmitted(op.Request, obj)
 	return obj, nil
 }
 
 // Replace calls change with the current object and stores the result; after a
 // conflicting write it does so again with the newer state. change gets nil if there is
 // no object, and must return an object that it does not keep.
-func (wr *Write) Replace(ctx context.Context, change func(ctx context.Context, old resource.Object, rec *storage.Record) (resource.Object, error)) (rec *storage.Record, created bool, err error) {
-	g, in := wr.g, wr.Served
-	key := in.Key(wr.Request.Namespace, wr.Request.Name)
+func (op *Operation) Replace(ctx context.Context, change func(ctx context.Context, old resource.Object, rec *storage.Record) (resource.Object, error)) (rec *storage.Record, created bool, err error) {
+	g, in := op.g, op.Served
+	key := in.Key(op.Request.Namespace, op.Request.Name)
 	for {
 		current := g.store.Get(key)
 		if current == nil {
-			rec, err = wr.attempt(func() (*storage.Record, error) { return wr.upsert(ctx, change) })
+			rec, err = op.attempt(func() (*storage.Record, error) { return op.upsert(ctx, change) })
 			if !errors.Is(err, errKeyTaken) {
 				return rec, err == nil, err
 			}
 		} else {
-			rec, err = wr.attempt(func() (*storage.Record, error) { return wr.replaceAt(ctx, current, change) })
+			rec, err = op.attempt(func() (*storage.Record, error) { return op.replaceAt(ctx, current, change) })
 			if !errors.Is(err, storage.ErrConflict) {
 				return rec, false, err
 			}
@@ -69,24 +69,24 @@ func (wr *Write) Replace(ctx context.Context, change func(ctx context.Context, o
 }
 
 // upsert creates the object that a write did not find.
-func (wr *Write) upsert(ctx context.Context, change func(context.Context, resource.Object, *storage.Record) (resource.Object, error)) (*storage.Record, error) {
-	if !wr.Creates {
-		return nil, apierrors.NewNotFound(wr.Served.GroupResource(), wr.Request.Name)
+func (op *Operation) upsert(ctx context.Context, change func(context.Context, resource.Object, *storage.Record) (resource.Object, error)) (*storage.Record, error) {
+	if !op.Creates {
+		return nil, apierrors.NewNotFound(op.Served.GroupResource(), op.Request.Name)
 	}
 	obj, err := change(ctx, nil, nil)
 	if err != nil {
 		return nil, err
 	}
-	if err := wr.AuthorizeCreate(ctx); err != nil {
+	if err := op.AuthorizeCreate(ctx); err != nil {
 		return nil, err
 	}
-	return wr.insert(ctx, obj)
+	return op.insert(ctx, obj)
 }
 
 // replaceAt is one attempt to replace one version of an object.
-func (wr *Write) replaceAt(ctx context.Context, current *storage.Record, change func(context.Context, resource.Object, *storage.Record) (resource.Object, error)) (*storage.Record, error) {
-	in := wr.Served
-	old, err := wr.g.Object(ctx, in, wr.Version, current)
+func (op *Operation) replaceAt(ctx context.Context, current *storage.Record, change func(context.Context, resource.Object, *storage.Record) (resource.Object, error)) (*storage.Record, error) {
+	in := op.Served
+	old, err := op.g.Object(ctx, in, op.Version, current)
 	if err != nil {
 		return nil, undecodable(ctx, current, err)
 	}
@@ -94,66 +94,66 @@ func (wr *Write) replaceAt(ctx context.Context, current *storage.Record, change 
 	if err != nil {
 		return nil, err
 	}
-	if err := wr.CompleteUpdate(ctx, obj, old); err != nil {
+	if err := op.CompleteUpdate(ctx, obj, old); err != nil {
 		return nil, err
 	}
 	if in.finished(obj, old) {
-		return wr.deleteFinished(ctx, current, obj, old)
+		return op.deleteFinished(ctx, current, obj, old)
 	}
-	if wr.Request.DryRun {
-		return wr.dryRunRecord(ctx, obj)
+	if op.Request.DryRun {
+		return op.dryRunRecord(ctx, obj)
 	}
-	rec, shown, err := wr.put(ctx, current.Key, current, obj)
+	rec, shown, err := op.put(ctx, current.Key, current, obj)
 	if err != nil || rec == current {
 		return rec, err
 	}
-	return rec, wr.committed(ctx, resource.Change{Object: shown, Old: old}, rec)
+	return rec, op.committed(ctx, resource.Change{Object: shown, Old: old}, rec)
 }
 
 // CompleteUpdate checks that an object may take the place of another one: its uid and its
 // resourceVersion, what an update cannot change, its metadata, and the rules of its kind.
-func (wr *Write) CompleteUpdate(ctx context.Context, obj, old resource.Object) error {
-	in := wr.Served
-	if err := wr.checkRevision(obj, old); err != nil {
+func (op *Operation) CompleteUpdate(ctx context.Context, obj, old resource.Object) error {
+	in := op.Served
+	if err := op.checkRevision(obj, old); err != nil {
 		return err
 	}
-	if err := objectmeta.EnsureNamespace(wr.Request, in.Resource, obj); err != nil {
+	if err := objectmeta.EnsureNamespace(op.Request, in.Resource, obj); err != nil {
 		return err
 	}
 	obj.SetGeneration(old.GetGeneration())
-	wr.Strategy.Prepare(ctx, obj, old)
+	op.Strategy.Prepare(ctx, obj, old)
 	objectmeta.Keep(obj, old)
-	errs := append(objectmeta.ValidateChanged(in.Resource, wr.MetadataErrors, obj, old, wr.FieldManager != nil), wr.Strategy.Validate(ctx, obj, old)...)
-	if wr.Version.Typed() {
+	errs := append(objectmeta.ValidateChanged(in.Resource, op.MetadataErrors, obj, old, op.FieldManager != nil), op.Strategy.Validate(ctx, obj, old)...)
+	if op.Version.Typed() {
 		errs = objectmeta.Distinct(errs) // of custom resources, kube-apiserver lists some twice
 	}
 	if len(errs) > 0 {
 		return apierrors.NewInvalid(in.GroupKind(obj), obj.GetName(), errs)
 	}
-	for _, text := range wr.Strategy.Warnings(ctx, obj, old) {
-		wr.Request.Warn(text)
+	for _, text := range op.Strategy.Warnings(ctx, obj, old) {
+		op.Request.Warn(text)
 	}
-	if wr.FieldManager != nil {
+	if op.FieldManager != nil {
 		apply.KeepTimes(old, obj)
 	}
-	return wr.Validate(ctx, obj, old)
+	return op.Validate(ctx, obj, old)
 }
 
 // checkRevision checks that an update has the uid and the resourceVersion of the
 // current object.
-func (wr *Write) checkRevision(obj, old resource.Object) error {
-	gr := wr.Served.GroupResource()
+func (op *Operation) checkRevision(obj, old resource.Object) error {
+	gr := op.Served.GroupResource()
 	// The uid of a patched object is validated with the rest of its metadata.
-	if wr.Request.Verb == "update" {
-		if err := wr.CheckPreconditions(obj.GetUID(), "", old); err != nil {
+	if op.Request.Verb == "update" {
+		if err := op.CheckPreconditions(obj.GetUID(), "", old); err != nil {
 			return err
 		}
 	}
 	switch obj.GetResourceVersion() {
 	case old.GetResourceVersion():
 	case "", "0":
-		if !wr.Served.Update.Unconditional {
-			return apierrors.NewInvalid(schema.GroupKind{Group: gr.Group, Kind: gr.Resource}, wr.Request.Name, field.ErrorList{
+		if !op.Served.Update.Unconditional {
+			return apierrors.NewInvalid(schema.GroupKind{Group: gr.Group, Kind: gr.Resource}, op.Request.Name, field.ErrorList{
 				field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update"),
 			})
 		}
@@ -162,14 +162,14 @@ func (wr *Write) checkRevision(obj, old resource.Object) error {
 		if _, err := ParseRevision(obj.GetResourceVersion()); err != nil {
 			return errors.Unwrap(err)
 		}
-		return apierrors.NewConflict(gr, wr.Request.Name, errors.New("the object has been modified; please apply your changes to the latest version and try again"))
+		return apierrors.NewConflict(gr, op.Request.Name, errors.New("the object has been modified; please apply your changes to the latest version and try again"))
 	}
 	return nil
 }
 
 // CheckPreconditions checks that the current object has a uid and a resourceVersion; empty
 // ones are not checked.
-func (wr *Write) CheckPreconditions(uid types.UID, version string, old resource.Object) error {
+func (op *Operation) CheckPreconditions(uid types.UID, version string, old resource.Object) error {
 	var p metav1.Preconditions
 	if uid != "" {
 		p.UID = &uid
@@ -178,8 +178,8 @@ func (wr *Write) CheckPreconditions(uid types.UID, version string, old resource.
 		p.ResourceVersion = &version
 	}
 	if err := preconditionFailed(&p, old); err != nil {
-		return apierrors.NewConflict(wr.Served.GroupResource(), wr.Request.Name, fmt.Errorf(
-			"StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: %w", wr.registryKey(old), err))
+		return apierrors.NewConflict(op.Served.GroupResource(), op.Request.Name, fmt.Errorf(
+			"StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: %w", op.registryKey(old), err))
 	}
 	return nil
 }
@@ -201,9 +201,9 @@ func preconditionFailed(p *metav1.Preconditions, obj resource.Object) error {
 
 // registryKey is the etcd key of an object in kube-apiserver, which its messages
 // contain. Dry runs report it without the prefix of the storage.
-func (wr *Write) registryKey(obj resource.Object) string {
-	in, key := wr.Served, "/registry/"
-	if wr.Request.DryRun {
+func (op *Operation) registryKey(obj resource.Object) string {
+	in, key := op.Served, "/registry/"
+	if op.Request.DryRun {
 		key = "/"
 	}
 	if group := in.StoredKind().Group; group != "" {
@@ -226,15 +226,15 @@ func (in *Served) finished(obj, old resource.Object) bool {
 
 // deleteFinished deletes an object whose last finalizer an update has removed. The
 // answer is the updated object.
-func (wr *Write) deleteFinished(ctx context.Context, current *storage.Record, obj, old resource.Object) (*storage.Record, error) {
-	if !wr.Request.DryRun {
-		rec, err := wr.commit(ctx, storage.Write{Key: current.Key, Expect: current.Modified})
+func (op *Operation) deleteFinished(ctx context.Context, current *storage.Record, obj, old resource.Object) (*storage.Record, error) {
+	if !op.Request.DryRun {
+		rec, err := op.commit(ctx, storage.Write{Key: current.Key, Expect: current.Modified})
 		if err != nil {
 			return nil, err
 		}
-		if err := wr.committed(ctx, resource.Change{Object: old, Old: old, Deleted: true}, rec); err != nil {
+		if err := op.committed(ctx, resource.Change{Object: old, Old: old, Deleted: true}, rec); err != nil {
 			return nil, err
 		}
 	}
-	return wr.g.TransientRecord(wr.Served, wr.Version, obj)
+	return op.g.TransientRecord(op.Served, op.Version, obj)
 }

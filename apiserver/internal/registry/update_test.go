@@ -112,9 +112,9 @@ func TestReplaceCreatesAfterAuthorization(t *testing.T) {
 	refusal := errors.New("may not create")
 	f.authorize = func(context.Context, *resource.Request) error { return refusal }
 	put := func() (*storage.Record, bool, error) {
-		wr := f.write("update", "a", WriteOptions{})
-		wr.Creates = true
-		return wr.Replace(t.Context(), func(ctx context.Context, old resource.Object, rec *storage.Record) (resource.Object, error) {
+		op := f.write("update", "a", WriteOptions{})
+		op.Creates = true
+		return op.Replace(t.Context(), func(ctx context.Context, old resource.Object, rec *storage.Record) (resource.Object, error) {
 			if old != nil || rec != nil {
 				t.Errorf("the change of an absent object gets %v", old)
 			}
@@ -139,9 +139,9 @@ func TestReplaceUpdatesWhatAppearsWhileItCreates(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, resource.DeletionRules{})
 	f.authorize = func(context.Context, *resource.Request) error { f.create("a"); return nil }
-	wr := f.write("patch", "a", WriteOptions{})
-	wr.Creates = true
-	rec, created, err := wr.Replace(t.Context(), update(wr))
+	op := f.write("patch", "a", WriteOptions{})
+	op.Creates = true
+	rec, created, err := op.Replace(t.Context(), update(op))
 	if err != nil || created {
 		t.Fatalf("created %v: %v", created, err)
 	}
@@ -245,12 +245,12 @@ func TestWritesRemoveRepeatedOwnersWithAWarning(t *testing.T) {
 		f := newFixture(t, resource.DeletionRules{})
 		f.create("old")
 		f.in.Admission = c.admission
-		check := func(verb string, wr *Write, rec *storage.Record, err error) {
+		check := func(verb string, op *Operation, rec *storage.Record, err error) {
 			t.Helper()
 			if err != nil {
 				t.Fatalf("%s: %s: %v", name, verb, err)
 			}
-			if got := strings.Join(wr.Request.Warnings.Texts(), "\n"); got != c.want {
+			if got := strings.Join(op.Request.Warnings.Texts(), "\n"); got != c.want {
 				t.Errorf("%s: %s warns %q, want %q", name, verb, got, c.want)
 			}
 			if got := f.decode(rec).OwnerReferences; !equality.Semantic.DeepEqual(got, kept) {
@@ -260,20 +260,20 @@ func TestWritesRemoveRepeatedOwnersWithAWarning(t *testing.T) {
 		obj := func() *corev1.ConfigMap {
 			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", OwnerReferences: slices.Clone(c.body)}}
 		}
-		wr := f.write("create", "", WriteOptions{})
-		wr.Request.Warnings = &resource.Warnings{}
-		rec, err := wr.Create(t.Context(), obj())
-		check("create", wr, rec, err)
+		op := f.write("create", "", WriteOptions{})
+		op.Request.Warnings = &resource.Warnings{}
+		rec, err := op.Create(t.Context(), obj())
+		check("create", op, rec, err)
 
-		wr = f.write("update", "old", WriteOptions{})
-		wr.Request.Warnings = &resource.Warnings{}
-		rec, _, err = wr.Replace(t.Context(), func(ctx context.Context, old resource.Object, _ *storage.Record) (resource.Object, error) {
+		op = f.write("update", "old", WriteOptions{})
+		op.Request.Warnings = &resource.Warnings{}
+		rec, _, err = op.Replace(t.Context(), func(ctx context.Context, old resource.Object, _ *storage.Record) (resource.Object, error) {
 			next := old.DeepCopyObject().(resource.Object)
 			next.SetOwnerReferences(slices.Clone(c.body))
-			objectmeta.DedupOwnerReferences(wr.Request, next)
-			return wr.PrepareUpdate(ctx, next, old)
+			objectmeta.DedupOwnerReferences(op.Request, next)
+			return op.PrepareUpdate(ctx, next, old)
 		})
-		check("update", wr, rec, err)
+		check("update", op, rec, err)
 	}
 }
 

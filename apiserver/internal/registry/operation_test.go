@@ -71,8 +71,8 @@ func newFixture(t *testing.T, deletion resource.DeletionRules) *fixture {
 	return f
 }
 
-func (f *fixture) write(verb, name string, o WriteOptions) *Write {
-	return f.NewWrite(&resource.Request{Verb: verb, Resource: f.in.Resource, Version: &f.in.Versions[0], Namespace: "default", Name: name}, f.in, nil, o)
+func (f *fixture) write(verb, name string, o WriteOptions) *Operation {
+	return f.NewOperation(&resource.Request{Verb: verb, Resource: f.in.Resource, Version: &f.in.Versions[0], Namespace: "default", Name: name}, f.in, nil, o)
 }
 
 func (f *fixture) create(name string, edit ...func(*corev1.ConfigMap)) *corev1.ConfigMap {

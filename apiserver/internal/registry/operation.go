@@ -23,8 +23,8 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// Write is one create, update or patch of an object in progress.
-type Write struct {
+// Operation is one create, update or patch of an object in progress.
+type Operation struct {
 	g       *Registry
 	Request *resource.Request
 	Served  *Served
@@ -67,37 +67,37 @@ func OptionsKind(kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{Kind: kind, APIVersion: "meta.k8s.io/v1"}
 }
 
-// NewWrite prepares a write of an object, or of its subresource sub if that is not nil.
-func (g *Registry) NewWrite(r *resource.Request, in *Served, sub *resource.Subresource, o WriteOptions) *Write {
+// NewOperation prepares a write of an object, or of its subresource sub if that is not nil.
+func (g *Registry) NewOperation(r *resource.Request, in *Served, sub *resource.Subresource, o WriteOptions) *Operation {
 	r.DryRun = resource.IsDryRun(o.DryRun)
-	wr := &Write{
+	op := &Operation{
 		g: g, Request: r, Served: in, Version: r.Version, sub: sub,
 		Strategy: r.Version.Strategy, FieldManager: r.Version.FieldManager, MetadataErrors: r.Version.MetadataErrors,
 		Manager:   apply.ManagerName(o.FieldManager, r.UserAgent),
 		admission: in.Admission, options: o,
 	}
 	if sub != nil && sub.Strategy != nil {
-		wr.Strategy, wr.FieldManager, wr.MetadataErrors = sub.Strategy, sub.FieldManager, sub.MetadataErrors
+		op.Strategy, op.FieldManager, op.MetadataErrors = sub.Strategy, sub.FieldManager, sub.MetadataErrors
 	}
-	return wr
+	return op
 }
 
 // UpdateManagedFields attributes the fields that differ between live and obj to the
 // manager of the request.
-func (wr *Write) UpdateManagedFields(ctx context.Context, live, obj resource.Object) (resource.Object, error) {
-	if wr.FieldManager == nil {
+func (op *Operation) UpdateManagedFields(ctx context.Context, live, obj resource.Object) (resource.Object, error) {
+	if op.FieldManager == nil {
 		return obj, nil
 	}
-	return wr.FieldManager.Update(ctx, live, obj, wr.Manager)
+	return op.FieldManager.Update(ctx, live, obj, op.Manager)
 }
 
 // Admit runs mutating admission and sets the defaults of the result.
-func (wr *Write) Admit(ctx context.Context, obj, old resource.Object) (resource.Object, error) {
-	if wr.admission == nil {
+func (op *Operation) Admit(ctx context.Context, obj, old resource.Object) (resource.Object, error) {
+	if op.admission == nil {
 		return obj, nil
 	}
-	a := wr.admissionRequest(obj, old)
-	mutates := resource.Mutates(wr.admission, a)
+	a := op.admissionRequest(obj, old)
+	mutates := resource.Mutates(op.admission, a)
 	var before []metav1.ManagedFieldsEntry
 	if mutates {
 		if old != nil { // a patched object shares memory with it
@@ -106,7 +106,7 @@ func (wr *Write) Admit(ctx context.Context, obj, old resource.Object) (resource.
 		}
 		before = obj.GetManagedFields()
 	}
-	if err := wr.admission.Admit(ctx, a); err != nil {
+	if err := op.admission.Admit(ctx, a); err != nil {
 		return nil, err
 	}
 	switch {
@@ -117,55 +117,57 @@ func (wr *Write) Admit(ctx context.Context, obj, old resource.Object) (resource.
 		before = obj.GetManagedFields()
 	}
 	obj = a.Object
-	if wr.FieldManager != nil {
+	if op.FieldManager != nil {
 		if warning := apply.Restore(obj, before); warning != "" {
-			wr.Request.Warn(warning)
+			op.Request.Warn(warning)
 		}
 	}
-	if _, err := wr.Strategy.Default(obj); err != nil {
+	if _, err := op.Strategy.Default(obj); err != nil {
 		return nil, apierrors.NewInternalError(fmt.Errorf("after admission: %w", err))
 	}
 	return obj, nil
 }
 
 // AuthorizeCreate authorizes the creation of an object by a request that may also update one.
-func (wr *Write) AuthorizeCreate(ctx context.Context) error { return wr.g.authorize(ctx, wr.Request) }
+func (op *Operation) AuthorizeCreate(ctx context.Context) error {
+	return op.g.authorize(ctx, op.Request)
+}
 
 // CreateOptions returns the options for admission if the object does not exist yet.
-func (wr *Write) CreateOptions() *metav1.CreateOptions {
-	if o := &wr.options; wr.create == nil {
-		wr.create = &metav1.CreateOptions{
+func (op *Operation) CreateOptions() *metav1.CreateOptions {
+	if o := &op.options; op.create == nil {
+		op.create = &metav1.CreateOptions{
 			TypeMeta: OptionsKind("CreateOptions"),
 			DryRun:   o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation,
 		}
 	}
-	return wr.create
+	return op.create
 }
 
 // UpdateOptions returns the options for admission if the object exists.
-func (wr *Write) UpdateOptions() *metav1.UpdateOptions {
-	if o := &wr.options; wr.update == nil {
-		wr.update = &metav1.UpdateOptions{
+func (op *Operation) UpdateOptions() *metav1.UpdateOptions {
+	if o := &op.options; op.update == nil {
+		op.update = &metav1.UpdateOptions{
 			TypeMeta: OptionsKind("UpdateOptions"),
 			DryRun:   o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation,
 		}
 	}
-	return wr.update
+	return op.update
 }
 
 // admissionRequest returns the write as admission gets it.
-func (wr *Write) admissionRequest(obj, old resource.Object) *resource.AdmissionRequest {
-	a := &resource.AdmissionRequest{Request: wr.Request, Operation: resource.Create, Object: obj, Old: old, Strategy: wr.Strategy}
+func (op *Operation) admissionRequest(obj, old resource.Object) *resource.AdmissionRequest {
+	a := &resource.AdmissionRequest{Request: op.Request, Operation: resource.Create, Object: obj, Old: old, Strategy: op.Strategy}
 	if old != nil {
-		a.Operation, a.Options = resource.Update, wr.UpdateOptions()
+		a.Operation, a.Options = resource.Update, op.UpdateOptions()
 	} else {
-		a.Options = wr.CreateOptions()
+		a.Options = op.CreateOptions()
 	}
-	if wr.follows && !wr.Request.DryRun {
-		a.Finish = &wr.ending
+	if op.follows && !op.Request.DryRun {
+		a.Finish = &op.ending
 	}
 	if a.Name == "" && obj.GetName() != "" { // a generated name
-		named := *wr.Request
+		named := *op.Request
 		named.Name = obj.GetName()
 		a.Request = &named
 	}
@@ -173,45 +175,45 @@ func (wr *Write) admissionRequest(obj, old resource.Object) *resource.AdmissionR
 }
 
 // AdmitScale runs mutating admission of a Scale.
-func (wr *Write) AdmitScale(ctx context.Context, scale, old resource.Object) (resource.Object, error) {
-	if wr.admission == nil {
+func (op *Operation) AdmitScale(ctx context.Context, scale, old resource.Object) (resource.Object, error) {
+	if op.admission == nil {
 		return scale, nil
 	}
-	a := wr.admissionRequest(scale, old)
+	a := op.admissionRequest(scale, old)
 	a.Strategy = nil
-	err := wr.admission.Admit(ctx, a)
+	err := op.admission.Admit(ctx, a)
 	return a.Object, err
 }
 
 // Validate runs validating admission.
-func (wr *Write) Validate(ctx context.Context, obj, old resource.Object) error {
-	if wr.admission == nil {
+func (op *Operation) Validate(ctx context.Context, obj, old resource.Object) error {
+	if op.admission == nil {
 		return nil
 	}
-	if wr.sub != nil && wr.sub.Scale != nil {
-		scale, err := Scale(wr.sub.Scale, obj)
+	if op.sub != nil && op.sub.Scale != nil {
+		scale, err := Scale(op.sub.Scale, obj)
 		if err != nil {
 			return err
 		}
-		was, err := Scale(wr.sub.Scale, old)
+		was, err := Scale(op.sub.Scale, old)
 		if err != nil {
 			was = BareScale(old) // it had no replica count before
 		}
 		obj, old = scale, was
 	}
-	return wr.admission.Validate(ctx, wr.admissionRequest(obj, old))
+	return op.admission.Validate(ctx, op.admissionRequest(obj, old))
 }
 
 // committed calls the Committed hook of the resource.
-func (wr *Write) committed(ctx context.Context, c resource.Change, rec *storage.Record) error {
-	if wr.Served.Committed == nil {
+func (op *Operation) committed(ctx context.Context, c resource.Change, rec *storage.Record) error {
+	if op.Served.Committed == nil {
 		return nil
 	}
-	c.Request, c.Revision = wr.Request, rec.Modified
+	c.Request, c.Revision = op.Request, rec.Modified
 	if c.Object != nil && !c.Deleted {
 		c.Object.SetResourceVersion(strconv.FormatInt(int64(rec.Modified), 10))
 	}
-	return wr.Served.Committed(ctx, c)
+	return op.Served.Committed(ctx, c)
 }
 
 // ErrRedefined reports that the definition of a resource changed during a write.
@@ -222,18 +224,18 @@ var ErrRedefined = errors.New("registry: the definition of the resource has chan
 // of the resource is still the one that the write began with. It may change obj; shown
 // is a copy for the Committed hook, if there is one. It returns current if nothing
 // changes.
-func (wr *Write) put(ctx context.Context, key storage.Key, current *storage.Record, obj resource.Object) (rec *storage.Record, shown resource.Object, err error) {
-	in := wr.Served
+func (op *Operation) put(ctx context.Context, key storage.Key, current *storage.Record, obj resource.Object) (rec *storage.Record, shown resource.Object, err error) {
+	in := op.Served
 	if in.Committed != nil {
 		shown = obj.DeepCopyObject().(resource.Object)
 	}
 	w := storage.Write{Key: key, Expect: storage.Absent}
-	s, err := wr.g.encodeForStore(ctx, in, wr.Version, obj)
+	s, err := op.g.encodeForStore(ctx, in, op.Version, obj)
 	if err != nil {
 		return nil, nil, err
 	}
-	if wr.g.tooLarge(s.value) && !wr.Applies {
-		if s, err = wr.g.withoutManagedFields(ctx, in, s); err != nil {
+	if op.g.tooLarge(s.value) && !op.Applies {
+		if s, err = op.g.withoutManagedFields(ctx, in, s); err != nil {
 			return nil, nil, err
 		}
 		if shown != nil {
@@ -250,9 +252,9 @@ func (wr *Write) put(ctx context.Context, key storage.Key, current *storage.Reco
 	if d := in.Storage.Definition; d != nil {
 		w.While = d.Condition()
 	}
-	rec, err = wr.commit(ctx, w)
+	rec, err = op.commit(ctx, w)
 	if err == nil && s.whole != nil {
-		wr.g.marshal(in, rec, s.whole, wr.Protobuf && wr.Version.Name == in.Storage.Version)
+		op.g.marshal(in, rec, s.whole, op.Protobuf && op.Version.Name == in.Storage.Version)
 	}
 	if errors.Is(err, storage.ErrUnmet) {
 		err = fmt.Errorf("%w: %w", ErrRedefined, err)
@@ -284,32 +286,32 @@ func errTooLarge() error {
 }
 
 // commit writes to the store and notes the outcome.
-func (wr *Write) commit(ctx context.Context, w storage.Write) (*storage.Record, error) {
+func (op *Operation) commit(ctx context.Context, w storage.Write) (*storage.Record, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if wr.g.tooLarge(w.Value) {
+	if op.g.tooLarge(w.Value) {
 		return nil, errTooLarge()
 	}
-	rec, err := wr.g.store.Commit(ctx, w)
+	rec, err := op.g.store.Commit(ctx, w)
 	switch {
 	case err == nil:
-		wr.outcome = resource.Stored
-		wr.note(rec)
+		op.outcome = resource.Stored
+		op.note(rec)
 	case errors.Is(err, storage.ErrConflict), errors.Is(err, storage.ErrUnmet), errors.Is(err, storage.ErrInvalid), errors.Is(err, storage.ErrFull),
 		errors.Is(err, storage.ErrNotLeader):
 	default:
-		wr.outcome = resource.Unknown
+		op.outcome = resource.Unknown
 	}
 	return rec, err
 }
 
 // note remembers who made a revision.
-func (wr *Write) note(rec *storage.Record) {
-	if wr.g.notes == nil {
+func (op *Operation) note(rec *storage.Record) {
+	if op.g.notes == nil {
 		return
 	}
-	r := wr.Request
+	r := op.Request
 	user := ""
 	if r.User != nil {
 		user = r.User.Name
@@ -319,23 +321,23 @@ func (wr *Write) note(rec *storage.Record) {
 		namespace, name = "", rec.Key.Name
 	}
 	var term storage.Revision
-	if several, ok := wr.g.store.(storage.Elector); ok {
+	if several, ok := op.g.store.(storage.Elector); ok {
 		leader, _ := several.Leader()
 		term = leader.Term
 	}
-	wr.g.notes.Add(notes.Note{
+	op.g.notes.Add(notes.Note{
 		Revision: rec.Modified, Term: term, Time: time.Now(), Verb: r.Verb,
-		Group: wr.Served.Group, Resource: wr.Served.Plural, Subresource: r.Subresource, Namespace: namespace, Name: name,
-		User: user, UserAgent: r.UserAgent, FieldManager: wr.Manager, AuditID: r.AuditID,
+		Group: op.Served.Group, Resource: op.Served.Plural, Subresource: r.Subresource, Namespace: namespace, Name: name,
+		User: user, UserAgent: r.UserAgent, FieldManager: op.Manager, AuditID: r.AuditID,
 	})
 }
 
 // attempt carries out one attempt at a write, and tells those who wait for its outcome.
-func (wr *Write) attempt(do func() (*storage.Record, error)) (*storage.Record, error) {
-	wr.follows, wr.outcome = true, resource.NotStored
+func (op *Operation) attempt(do func() (*storage.Record, error)) (*storage.Record, error) {
+	op.follows, op.outcome = true, resource.NotStored
 	defer func() {
-		wr.follows = false
-		wr.ending.Run(wr.outcome)
+		op.follows = false
+		op.ending.Run(op.outcome)
 	}()
 	return do()
 }
