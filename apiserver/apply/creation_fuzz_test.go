@@ -50,7 +50,7 @@ func createdAsByTheLibrary(t *testing.T, m *FieldManager, obj Object) bool {
 	live := m.binding.Endpoint.New()
 	live.GetObjectKind().SetGroupVersionKind(m.binding.Kind)
 	got, want := obj.DeepCopyObject().(Object), obj.DeepCopyObject().(Object)
-	if !m.updatePlainly(live, got, "creator") {
+	if !m.updateFast(live, got, "creator") {
 		return false
 	}
 	library, err := m.bind(t.Context())

@@ -21,7 +21,7 @@ import (
 )
 
 // TestManagedFieldsAgreeWithTheLibrary applies random writes and compares each outcome,
-// times and errors included, with that of the library, which has no shortcuts.
+// times and errors included, with that of the library, which has no fast paths.
 func TestManagedFieldsAgreeWithTheLibrary(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -30,8 +30,8 @@ func TestManagedFieldsAgreeWithTheLibrary(t *testing.T) {
 			w.history(t, rand.New(rand.NewPCG(seed, 2)))
 		}
 		for did, least := range map[string]int{"update": 80, "apply": 70, "conflict": 70} {
-			if n := w.all[did]; n < 50 || 100*w.plainly[did] < least*n {
-				t.Errorf("%s: %d of %d took the short cut, want %d %%", did, w.plainly[did], n, least)
+			if n := w.all[did]; n < 50 || 100*w.fast[did] < least*n {
+				t.Errorf("%s: %d of %d took the fast path, want %d %%", did, w.fast[did], n, least)
 			}
 		}
 	})
@@ -53,12 +53,12 @@ func FuzzHistories(f *testing.F) {
 // writers are the endpoints of a kind, and others that only lend their library.
 type writers struct {
 	main, status, plain, plainStatus *FieldManager
-	// all counts the writes by what they did, plainly those that took the short cut.
-	all, plainly map[string]int
+	// all counts the writes by what they did, fast those that took the fast path.
+	all, fast map[string]int
 }
 
 func newWriters(t testing.TB) *writers {
-	w := &writers{all: map[string]int{}, plainly: map[string]int{}}
+	w := &writers{all: map[string]int{}, fast: map[string]int{}}
 	w.main, w.status = endpoints(t)
 	w.plain, w.plainStatus = endpoints(t)
 	return w
@@ -94,8 +94,8 @@ func (w *writers) history(t *testing.T, r *rand.Rand) {
 			want.SetManagedFields(nil)
 		}
 		w.all["update"]++
-		if endpoint.updatePlainly(underWay(live), underWay(next), name) {
-			w.plainly["update"]++
+		if endpoint.updateFast(underWay(live), underWay(next), name) {
+			w.fast["update"]++
 		}
 		got, err := endpoint.Update(t.Context(), underWay(live), underWay(next), name)
 		if err != nil {
@@ -123,8 +123,8 @@ func (w *writers) apply(t *testing.T, endpoint, reference *FieldManager, live, c
 	if wantErr == nil || did == "conflict" {
 		w.all[did]++
 	}
-	if _, plainly, _ := endpoint.applyPlainly(underWay(live), configuration, name, force); plainly {
-		w.plainly[did]++
+	if _, fast, _ := endpoint.applyFast(underWay(live), configuration, name, force); fast {
+		w.fast[did]++
 	}
 	was := underWay(live)
 	got, err := endpoint.Apply(t.Context(), was, configuration.DeepCopy(), name, force)

@@ -25,7 +25,7 @@ import (
 // 409 and one cause per field, unless force is set; managedFields in the configuration,
 // or another kind than that of the endpoint, are a 400.
 func (m *FieldManager) Apply(ctx context.Context, live, applied Object, manager string, force bool) (Object, error) {
-	if out, certain, err := m.applyPlainly(live, applied, manager, force); certain {
+	if out, certain, err := m.applyFast(live, applied, manager, force); certain {
 		return out, err
 	}
 	library, err := m.bind(ctx)
@@ -45,7 +45,7 @@ const (
 	lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
 )
 
-// applyPlainly applies a configuration without the library, if the result of the library is
+// applyFast applies a configuration without the library, if the result of the library is
 // certain: object, configuration and managedFields are in the version of the endpoint, and what
 // they have in common is of its type and has unique labels.
 //
@@ -54,7 +54,7 @@ const (
 // them, or move to this one.
 //
 //steer:fast comparison
-func (m *FieldManager) applyPlainly(live, applied Object, manager string, force bool) (out Object, certain bool, err error) {
+func (m *FieldManager) applyFast(live, applied Object, manager string, force bool) (out Object, certain bool, err error) {
 	root, resets := m.root(), m.resets()
 	configuration, isUnstructured := applied.(*unstructured.Unstructured)
 	if root == nil || resets == nil || !isUnstructured || !utf8.ValidString(manager) || !m.ofVersion(live) || configuration.GroupVersionKind() != m.binding.Kind {

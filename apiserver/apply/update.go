@@ -25,7 +25,7 @@ import (
 // It never fails because of the object: one that does not fit its schema, or that cannot be
 // converted, is returned with the managedFields of live.
 func (m *FieldManager) Update(ctx context.Context, live, obj Object, manager string) (Object, error) {
-	if m.updatePlainly(live, obj, manager) {
+	if m.updateFast(live, obj, manager) {
 		return obj, nil
 	}
 	library, err := m.bind(ctx)
@@ -54,14 +54,14 @@ func setManagedFieldsByLibrary(library *managedfields.FieldManager, live, change
 	return nil
 }
 
-// updatePlainly sets managedFields without the library, if the result of the library is
+// updateFast sets managedFields without the library, if the result of the library is
 // certain: objects and managedFields are in the version of the endpoint, the
 // managedFields were written by the server, and every value is of its type and has a
 // unique label. Fields that a write adds or modifies move from all other managers to
 // the writer, and removed ones from all.
 //
 //steer:fast comparison
-func (m *FieldManager) updatePlainly(live, obj Object, manager string) bool {
+func (m *FieldManager) updateFast(live, obj Object, manager string) bool {
 	root, resets := m.root(), m.resets()
 	if root == nil || resets == nil || !utf8.ValidString(manager) || !m.ofVersion(live) || !m.ofVersion(obj) {
 		return false

@@ -19,7 +19,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/steer-dev/steer/apiserver/apply"
-	"github.com/steer-dev/steer/apiserver/custom/internal/quick"
+	"github.com/steer-dev/steer/apiserver/custom/internal/fast"
 )
 
 // Schemas remembers compiled schemas by their content, so that control planes
@@ -54,7 +54,7 @@ type Schema struct {
 	openapi    func() *spec.Schema
 	validators func() (*validators, error)
 	features   func() features
-	defaulted  func() *quick.Defaulted
+	defaulted  func() *fast.Defaulted
 }
 
 // features tells which parts of a schema some objects have to be walked for.
@@ -63,8 +63,8 @@ type features struct{ embeds, defaults, lists bool }
 // validators check values against the schema.
 type validators struct {
 	object validation.SchemaValidator
-	// quickObject and quickStatus spare most objects the validators above.
-	quickObject, quickStatus *quick.Schema
+	// fastObject and fastStatus spare most objects the validators above.
+	fastObject, fastStatus *fast.Schema
 	// status checks the value of the status field; nil when it has no schema.
 	status validation.SchemaValidator
 }
@@ -174,12 +174,12 @@ func (s *Schema) findFeatures() features {
 	return found
 }
 
-func (s *Schema) buildDefaulted() *quick.Defaulted {
+func (s *Schema) buildDefaulted() *fast.Defaulted {
 	structural, err := s.structural()
 	if err != nil {
 		return nil
 	}
-	return quick.NewDefaulted(structural, true)
+	return fast.NewDefaulted(structural, true)
 }
 
 // OpenAPI returns the schema as OpenAPI v3 has it, nil without one. It is
@@ -207,14 +207,14 @@ func (s *Schema) buildValidators() (*validators, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &validators{object: object, quickObject: quick.New(objectSchema)}
+	v := &validators{object: object, fastObject: fast.New(objectSchema)}
 	if s.props != nil {
 		if status, ok := s.props.Properties["status"]; ok {
 			var statusSchema *spec.Schema
 			if v.status, statusSchema, err = validation.NewSchemaValidator(&status); err != nil {
 				return nil, err
 			}
-			v.quickStatus = quick.New(statusSchema)
+			v.fastStatus = fast.New(statusSchema)
 		}
 	}
 	return v, nil

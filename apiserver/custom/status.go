@@ -47,7 +47,7 @@ func (s statusStrategy) validateSchema(ctx context.Context, obj, old resource.Ob
 	}
 	accepted := true
 	if status := d.Member("status"); status.Exists() && v.status != nil {
-		accepted = v.quickStatus.AcceptsValue(status)
+		accepted = v.fastStatus.AcceptsValue(status)
 	}
 	if accepted && s.simple() {
 		return nil

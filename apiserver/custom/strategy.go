@@ -96,8 +96,8 @@ func (s *strategy) coerce(d *resource.Doc, c coercion) ([]string, error) {
 		return nil, err
 	}
 	// The schema says nothing of what claims to be of another kind; it is refused later.
-	unchanged := s.schema.defaulted().RecognisesObject(d) || kind != s.kind.Kind || !strings.HasPrefix(apiVersion, s.kind.Group+"/")
-	canonical := canonicalMeta(d)
+	unchanged := s.schema.defaulted().Accepts(d) || kind != s.kind.Kind || !strings.HasPrefix(apiVersion, s.kind.Group+"/")
+	canonical := fastMetadata(d)
 	names := []string{"metadata"}
 	switch {
 	case !unchanged || s.schema.features().embeds:
@@ -221,7 +221,7 @@ func (s *strategy) validateSchema(ctx context.Context, obj, old resource.Object)
 	var errs field.ErrorList
 	var before map[string]any
 	var correlated *common.CorrelatedObject
-	accepted := v.quickObject.Accepts(d)
+	accepted := v.fastObject.Accepts(d)
 	if accepted && s.simple() {
 		return nil
 	}

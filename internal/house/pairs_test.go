@@ -81,7 +81,7 @@ func (p pair) String() string {
 
 // TestFastPathsAreListedWithTheirPlainPaths holds the list of fast paths and the code
 // together. The functions that a fast path begins with have the directive //steer:fast and its
-// name; files that import unsafe, functions named plain, and those whose comments tell that
+// name; files that import unsafe, functions named fast, and those whose comments tell that
 // false leaves the rest to another path, belong to a pair.
 func TestFastPathsAreListedWithTheirPlainPaths(t *testing.T) {
 	t.Parallel()
@@ -185,7 +185,7 @@ func pairProblems(byPath map[string]*ast.File, lines map[string]int, pairs []pai
 				say("%s has the directive //steer:fast %q, and %s lists it as of %q", place, name, pairsPaper, marked[place])
 			}
 			if inServer && name == "" && !listed[file] && soundsFast(fn) {
-				say("%s sounds like a fast path (its name begins with plain, or its comment tells what false leaves to another path): list its pair in %s, or say in the comment what it is", place, pairsPaper)
+				say("%s sounds like a fast path (its name says fast, or its comment tells what false leaves to another path): list its pair in %s, or say in the comment what it is", place, pairsPaper)
 			}
 		}
 	}
@@ -223,7 +223,7 @@ func soundsFast(fn *ast.FuncDecl) bool {
 		return false
 	}
 	about := strings.Join(strings.Fields(fn.Doc.Text()), " ")
-	return regexp.MustCompile(`^[Pp]lain([A-Z]|$)`).MatchString(fn.Name.Name) ||
+	return regexp.MustCompile(`^[Ff]ast([A-Z]|$)|[a-z]Fast$`).MatchString(fn.Name.Name) ||
 		regexp.MustCompile(`(?i)\bcertainly (valid|right|satisf|one|has|have)\b|\bfalse (means|does not mean)\b.*\b(library|libraries|parser|must be|decodes?)\b|\bleaves everything else to\b`).MatchString(about)
 }
 
@@ -254,9 +254,9 @@ func TestForgottenFastPathsAreNoticed(t *testing.T) {
 		"the plain path is gone":  {whole, quick, "package a", "FuzzA", "lists Slow"},
 		"unsafe beside":           {whole, quick, slow + "\n", "FuzzA", ""},
 		"an unsafe file":          {whole, quick, "package a\nimport _ \"unsafe\"\nfunc Slow() {}", "FuzzA", "imports unsafe"},
-		"a recogniser":            {whole, quick, slow + "\nfunc plainName() bool { return true }", "FuzzA", "sounds like a fast path"},
+		"one that says so":        {whole, quick, slow + "\nfunc fastName() bool { return true }", "FuzzA", "sounds like a fast path"},
 		"one that leaves a rest":  {whole, quick, slow + "\n// take reads. false means that the library must read.\nfunc take() bool { return true }", "FuzzA", "sounds like a fast path"},
-		"one that is no function": {whole, quick, slow + "\n// plainly reports whether it is plain.\nfunc plainly() bool { return true }", "FuzzA", ""},
+		"one that is no function": {whole, quick, slow + "\n// fasten reports whether it is closed.\nfunc fasten() bool { return true }", "FuzzA", ""},
 	} {
 		byPath := map[string]*ast.File{}
 		for file, text := range map[string]string{"apiserver/a.go": "package a\n" + c.quick, "apiserver/b.go": c.b, "apiserver/a_test.go": "package a\nfunc " + c.fuzz + "() {}"} {

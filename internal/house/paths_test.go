@@ -168,7 +168,7 @@ func makesForm(fn *ast.FuncDecl) (makes bool) {
 			switch of.Sel.Name {
 			case "Content":
 				makes = makes || from == nil || from.Name != "wire" // which is that of an envelope
-			case "SetContent", "NewDoc", "ParseDoc", "ParsePlain", "MarshalJSON", "EncodeObject", "UnmarshalYAML":
+			case "SetContent", "NewDoc", "ParseDoc", "ParseFast", "MarshalJSON", "EncodeObject", "UnmarshalYAML":
 				makes = true
 			}
 		}

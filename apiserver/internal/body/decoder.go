@@ -142,7 +142,7 @@ func (d *Decoder) decode(media negotiate.Media, data []byte) (_ resource.Object,
 // json decodes JSON into an object.
 func (d *Decoder) json(data []byte, obj resource.Object) (findings []error, err error) {
 	if custom, ok := obj.(*resource.Doc); ok {
-		if read, plain := doc.ParsePlain(data); plain {
+		if read, plain := doc.ParseFast(data); plain {
 			*custom = *read
 			return nil, nil
 		}
@@ -151,7 +151,7 @@ func (d *Decoder) json(data []byte, obj resource.Object) (findings []error, err 
 		custom.SetContent(content)
 		return findings, err
 	}
-	if typed.DecodeStrictly(data, obj) {
+	if typed.DecodeFast(data, obj) {
 		return nil, nil
 	}
 	reflect.ValueOf(obj).Elem().SetZero() // some fields may be set already

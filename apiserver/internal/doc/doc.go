@@ -53,7 +53,7 @@ func New(content map[string]any) *Doc {
 // would be read as an integer, are decoded. The result shares the memory of text, which must
 // not be changed any more.
 func Parse(text []byte) (*Doc, error) {
-	if d, plain := ParsePlain(text); plain {
+	if d, plain := ParseFast(text); plain {
 		return d, nil
 	}
 	var content map[string]any
@@ -63,11 +63,11 @@ func Parse(text []byte) (*Doc, error) {
 	return New(content), nil
 }
 
-// ParsePlain is [Parse] for plain JSON; false leaves the text to the library, which decodes it
+// ParseFast is [Parse] for plain JSON; false leaves the text to the library, which decodes it
 // or returns the error.
 //
 //steer:fast decode
-func ParsePlain(text []byte) (*Doc, bool) {
+func ParseFast(text []byte) (*Doc, bool) {
 	d := &Doc{members: make([]member, 0, 4)}
 	ok := jsontext.Members(text, func(name string, at jsontext.Position) bool {
 		if name == "metadata" && at.IsObject() {

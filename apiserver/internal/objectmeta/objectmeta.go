@@ -108,7 +108,7 @@ func ValidateNew(ctx context.Context, in *resource.Resource, by resource.Strateg
 		rule = pathSegment
 	}
 	metadata := func() field.ErrorList {
-		if tracked && plain(in, obj, nil) {
+		if tracked && fastValid(in, obj, nil) {
 			return nil
 		}
 		return apivalidation.ValidateObjectMetaAccessor(metadataToValidate(obj, tracked), in.Namespaced, rule, field.NewPath("metadata"))
@@ -124,7 +124,7 @@ func ValidateNew(ctx context.Context, in *resource.Resource, by resource.Strateg
 
 // ValidateChanged validates the metadata of an update.
 func ValidateChanged(in *resource.Resource, list resource.MetadataErrors, obj, old resource.Object, tracked bool) field.ErrorList {
-	if tracked && plain(in, obj, old) {
+	if tracked && fastValid(in, obj, old) {
 		return nil
 	}
 	path, meta := field.NewPath("metadata"), metadataToValidate(obj, tracked)
@@ -163,11 +163,11 @@ func metadataToValidate(obj resource.Object, tracked bool) metav1.Object {
 	return obj
 }
 
-// plain reports whether the metadata of an object is certainly valid.
+// fastValid reports whether the metadata of an object is certainly valid.
 //
 //steer:fast metadata
-func plain(in *resource.Resource, obj, old resource.Object) bool {
-	name := PlainSubdomain
+func fastValid(in *resource.Resource, obj, old resource.Object) bool {
+	name := FastSubdomain
 	if rule := in.NameRule; rule != nil {
 		name = func(text string) bool { return len(rule(text, false)) == 0 }
 	}
@@ -180,7 +180,7 @@ func plain(in *resource.Resource, obj, old resource.Object) bool {
 		if old != nil {
 			before = old
 		}
-		return PlainTypedMetadata(obj, before, in.Namespaced, name)
+		return FastTypedMetadata(obj, before, in.Namespaced, name)
 	}
 	metadata, ok := doc.Metadata(d)
 	if !ok {
@@ -196,7 +196,7 @@ func plain(in *resource.Resource, obj, old resource.Object) bool {
 			return false
 		}
 	}
-	return PlainMetadata(metadata, before, in.Namespaced, name)
+	return FastMetadata(metadata, before, in.Namespaced, name)
 }
 
 // withoutManagedFields is an object that shows no managedFields.

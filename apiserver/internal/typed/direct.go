@@ -16,7 +16,7 @@ import (
 // as sigs.k8s.io/json does: in one pass if it can. Strings may share the
 // memory of value, which must not be changed any more.
 func Decode(value []byte, into any) error {
-	if DecodeStrictly(value, into) {
+	if DecodeFast(value, into) {
 		return nil
 	}
 	reflect.ValueOf(into).Elem().SetZero() // some fields may be set already
@@ -54,12 +54,12 @@ func EncodeCanonically(from any) (jsontext.Text, bool) {
 	return jsontext.Canonicalize(value)
 }
 
-// DecodeStrictly decodes untrusted JSON into an empty object, in one pass, if strict
+// DecodeFast decodes untrusted JSON into an empty object, in one pass, if strict
 // decoding would report nothing: no unknown or duplicate field, and nothing unusual. If
 // it returns false, the library must decode it or return the error; the contents of
 // into are then undefined. Strings share the memory of value, which must not be changed
 // any more.
-func DecodeStrictly(value []byte, into any) bool {
+func DecodeFast(value []byte, into any) bool {
 	plan := Of(into)
 	return plan != nil && plan.Read(value, into)
 }

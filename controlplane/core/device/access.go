@@ -223,7 +223,7 @@ func nodeOf(a *resourcev1.AllocationResult) string {
 func runsOn(u *auth.User, node string) bool {
 	account, is := strings.CutPrefix(u.Name, "system:serviceaccount:")
 	nodes := u.Extra["authentication.kubernetes.io/node-name"]
-	return node != "" && is && strings.Count(account, ":") == 1 && len(nodes) == 1 && nodes[0] == node && valid.PlainSubdomain(node)
+	return node != "" && is && strings.Count(account, ":") == 1 && len(nodes) == 1 && nodes[0] == node && valid.FastSubdomain(node)
 }
 
 func isTrue(b *bool) bool { return b != nil && *b }

@@ -92,7 +92,7 @@ func Resources() []*resource.Resource {
 
 // nameWarnings are about names that hosts cannot have.
 func nameWarnings(p *corev1.Pod) []string {
-	if valid.PlainLabel(p.Name) {
+	if valid.FastLabel(p.Name) {
 		return nil
 	}
 	problems := validation.IsDNS1123Label(p.Name)

@@ -182,7 +182,7 @@ func CheckImage(f *valid.Field, c *corev1.Container) {
 
 // portName validates the name of a port.
 func portName(name string) []string {
-	if valid.PlainPortName(name) {
+	if valid.FastPortName(name) {
 		return nil
 	}
 	return validation.IsValidPortName(name)
@@ -318,7 +318,7 @@ func standardResource(f *valid.Field, name string) {
 }
 
 func checkResources(f *valid.Field, r *corev1.ResourceRequirements, rule resourceRule, claims sets.Set[string]) {
-	if !plainAmounts(r) {
+	if !fastAmounts(r) {
 		checkAmounts(f, r, rule)
 	}
 	at := f.Child("claims")
@@ -362,11 +362,11 @@ func checkAmounts(f *valid.Field, r *corev1.ResourceRequirements, rule resourceR
 	}
 }
 
-// plainAmounts reports whether what is asked for is certainly valid for every kind: cpu and
+// fastAmounts reports whether what is asked for is certainly valid for every kind: cpu and
 // memory, of which no more is asked for than allowed. All else is for the rules.
 //
 //steer:fast names
-func plainAmounts(r *corev1.ResourceRequirements) bool {
+func fastAmounts(r *corev1.ResourceRequirements) bool {
 	for name, limit := range r.Limits {
 		if name != corev1.ResourceCPU && name != corev1.ResourceMemory || limit.Sign() < 0 {
 			return false

@@ -92,7 +92,7 @@ var imageName = sync.OnceValue(func() *regexp.Regexp {
 // no name at all means nothing.
 func isLatest(image string) bool {
 	const longest = 255
-	if tag, ok := plainTag(image); ok {
+	if tag, ok := fastTag(image); ok {
 		return tag == "latest" || tag == ""
 	}
 	parts := imageName().FindStringSubmatch(image)
@@ -102,12 +102,12 @@ func isLatest(image string) bool {
 	return parts[1] == "latest" || parts[1] == "" && parts[2] == ""
 }
 
-// plainTag returns the tag of a reference that is certainly one and has no digest:
+// fastTag returns the tag of a reference that is certainly one and has no digest:
 // names of small letters and digits with single dots and dashes between them, and maybe a
 // tag. What it does not accept is for imageName.
 //
 //steer:fast names
-func plainTag(image string) (tag string, ok bool) {
+func fastTag(image string) (tag string, ok bool) {
 	const longest, longestTag = 255, 128
 	name, tag, tagged := strings.Cut(image, ":")
 	if len(image) > longest || tagged && (tag == "" || len(tag) > longestTag || !alphanumeric(tag[0])) {

@@ -14,7 +14,7 @@ import (
 func checkEnv(f *valid.Field, env []corev1.EnvVar) {
 	for i := range env {
 		e := &env[i]
-		if plainEnv(e) {
+		if fastEnv(e) {
 			continue
 		}
 		at := f.Index(i)
@@ -28,11 +28,11 @@ func checkEnv(f *valid.Field, env []corev1.EnvVar) {
 	}
 }
 
-// plainEnv reports whether a variable is certainly right: a value, or a key of a
+// fastEnv reports whether a variable is certainly right: a value, or a key of a
 // ConfigMap or a Secret, under a plain name. All else is for the rules.
 //
 //steer:fast names
-func plainEnv(e *corev1.EnvVar) bool {
+func fastEnv(e *corev1.EnvVar) bool {
 	for i := range len(e.Name) {
 		if c := e.Name[i]; c <= ' ' || c > '~' || c == '=' {
 			return false
@@ -47,9 +47,9 @@ func plainEnv(e *corev1.EnvVar) bool {
 	case e.Value != "" || from.FieldRef != nil || from.ResourceFieldRef != nil || from.FileKeyRef != nil:
 		return false
 	case from.SecretKeyRef != nil && from.ConfigMapKeyRef == nil:
-		return valid.PlainSubdomain(from.SecretKeyRef.Name) && valid.PlainKey(from.SecretKeyRef.Key)
+		return valid.FastSubdomain(from.SecretKeyRef.Name) && valid.FastKey(from.SecretKeyRef.Key)
 	case from.ConfigMapKeyRef != nil && from.SecretKeyRef == nil:
-		return valid.PlainSubdomain(from.ConfigMapKeyRef.Name) && valid.PlainKey(from.ConfigMapKeyRef.Key)
+		return valid.FastSubdomain(from.ConfigMapKeyRef.Name) && valid.FastKey(from.ConfigMapKeyRef.Key)
 	}
 	return false
 }
@@ -93,7 +93,7 @@ func checkEnvSource(f *valid.Field, e *corev1.EnvVar) {
 
 func checkKeyRef(f *valid.Field, name, key string) {
 	f.Subdomain("name", name)
-	if f.NonEmpty("key", key) && !valid.PlainKey(key) {
+	if f.NonEmpty("key", key) && !valid.FastKey(key) {
 		f.Problems("key", key, validation.IsConfigMapKey(key))
 	}
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/steer-dev/steer/internal/jsontext"
 )
 
-// canonicalMeta reports whether the metadata of an object certainly has the form that
+// fastMetadata reports whether the metadata of an object certainly has the form that
 // decoding and encoding it would give it: known fields of their types, nothing empty that
 // would be left out, times in UTC and whole seconds.
 //
 //steer:fast decode
-func canonicalMeta(d *resource.Doc) bool {
+func fastMetadata(d *resource.Doc) bool {
 	metadata, ok := doc.Metadata(d)
 	if !ok {
 		return false

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PlainMetadata reports whether the decoded metadata of an object is certainly valid:
+// FastMetadata reports whether the decoded metadata of an object is certainly valid:
 // it has only a name, a namespace, labels and annotations in their common form, and
 // fields that the server sets. before is the metadata that it replaces, nil for a
 // creation. false does not mean invalid: the library then validates the metadata and
@@ -18,11 +18,11 @@ import (
 // name validates a name.
 //
 //steer:fast metadata
-func PlainMetadata(metadata, before map[string]any, namespaced bool, name func(string) bool) bool {
+func FastMetadata(metadata, before map[string]any, namespaced bool, name func(string) bool) bool {
 	if text, ok := metadata["name"].(string); !ok || !name(text) {
 		return false
 	}
-	if namespace, _ := metadata["namespace"].(string); namespaced != (namespace != "") || namespaced && !plainLabel(namespace) {
+	if namespace, _ := metadata["namespace"].(string); namespaced != (namespace != "") || namespaced && !fastLabel(namespace) {
 		return false
 	}
 	for field, value := range metadata {
@@ -35,12 +35,12 @@ func PlainMetadata(metadata, before map[string]any, namespaced bool, name func(s
 			was, _ := before["generation"].(int64)
 			ok = isInt && n >= 0 && n >= was
 		case "labels":
-			ok = everyText(value, func(key, text string) bool { return PlainQualifiedName(key) && (text == "" || plainName(text)) })
+			ok = everyText(value, func(key, text string) bool { return FastQualifiedName(key) && (text == "" || fastName(text)) })
 		case "annotations":
 			size := 0
 			ok = everyText(value, func(key, text string) bool {
 				size += len(key) + len(text)
-				return PlainQualifiedName(key) && size <= 256<<10
+				return FastQualifiedName(key) && size <= 256<<10
 			})
 		}
 		if !ok {
@@ -75,8 +75,8 @@ func everyText(value any, accept func(key, text string) bool) bool {
 	return true
 }
 
-// PlainSubdomain reports whether a text is certainly a DNS subdomain.
-func PlainSubdomain(text string) bool {
+// FastSubdomain reports whether a text is certainly a DNS subdomain.
+func FastSubdomain(text string) bool {
 	if text == "" || len(text) > 253 {
 		return false
 	}
@@ -85,7 +85,7 @@ func PlainSubdomain(text string) bool {
 		for dot < len(text) && text[dot] != '.' {
 			dot++
 		}
-		if !plainLabel(text[:dot]) {
+		if !fastLabel(text[:dot]) {
 			return false
 		}
 		if dot == len(text) {
@@ -95,8 +95,8 @@ func PlainSubdomain(text string) bool {
 	}
 }
 
-// plainLabel reports whether a text is certainly a DNS label.
-func plainLabel(text string) bool {
+// fastLabel reports whether a text is certainly a DNS label.
+func fastLabel(text string) bool {
 	if text == "" || len(text) > 63 || text[0] == '-' || text[len(text)-1] == '-' {
 		return false
 	}
@@ -108,18 +108,18 @@ func plainLabel(text string) bool {
 	return true
 }
 
-// PlainQualifiedName reports whether a text is certainly a valid label key: a name,
+// FastQualifiedName reports whether a text is certainly a valid label key: a name,
 // optionally after a domain and a slash.
-func PlainQualifiedName(text string) bool {
+func FastQualifiedName(text string) bool {
 	for i := range len(text) {
 		if text[i] == '/' {
-			return PlainSubdomain(text[:i]) && plainName(text[i+1:])
+			return FastSubdomain(text[:i]) && fastName(text[i+1:])
 		}
 	}
-	return plainName(text)
+	return fastName(text)
 }
 
-func plainName(text string) bool {
+func fastName(text string) bool {
 	if text == "" || len(text) > 63 || !alphanumeric(text[0]) || !alphanumeric(text[len(text)-1]) {
 		return false
 	}
@@ -135,12 +135,12 @@ func alphanumeric(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
 
-// PlainTypedMetadata is [PlainMetadata] for the metadata of a Go type. It also accepts
+// FastTypedMetadata is [FastMetadata] for the metadata of a Go type. It also accepts
 // owner references, names that are path segments, and generateName prefixes of
 // subdomains.
 //
 //steer:fast metadata
-func PlainTypedMetadata(meta, before metav1.Object, namespaced bool, name func(string) bool) bool {
+func FastTypedMetadata(meta, before metav1.Object, namespaced bool, name func(string) bool) bool {
 	if text := meta.GetName(); text == "" || text == "." || text == ".." || strings.ContainsAny(text, "/%") || !name(text) {
 		return false
 	}
@@ -148,24 +148,24 @@ func PlainTypedMetadata(meta, before metav1.Object, namespaced bool, name func(s
 		meta.GetSelfLink() != "" {
 		return false
 	}
-	if prefix := meta.GetGenerateName(); prefix != "" && !PlainSubdomain(strings.TrimSuffix(prefix, "-")) {
+	if prefix := meta.GetGenerateName(); prefix != "" && !FastSubdomain(strings.TrimSuffix(prefix, "-")) {
 		return false
 	}
-	if namespace := meta.GetNamespace(); namespaced != (namespace != "") || namespaced && !plainLabel(namespace) {
+	if namespace := meta.GetNamespace(); namespaced != (namespace != "") || namespaced && !fastLabel(namespace) {
 		return false
 	}
 	for key, text := range meta.GetLabels() {
-		if !PlainQualifiedName(key) || text != "" && !plainName(text) {
+		if !FastQualifiedName(key) || text != "" && !fastName(text) {
 			return false
 		}
 	}
 	size := 0
 	for key, text := range meta.GetAnnotations() {
-		if size += len(key) + len(text); !PlainQualifiedName(key) || size > 256<<10 {
+		if size += len(key) + len(text); !FastQualifiedName(key) || size > 256<<10 {
 			return false
 		}
 	}
-	if !plainOwners(meta.GetOwnerReferences()) || meta.GetGeneration() < 0 {
+	if !fastOwners(meta.GetOwnerReferences()) || meta.GetGeneration() < 0 {
 		return false
 	}
 	if before == nil {
@@ -177,8 +177,8 @@ func PlainTypedMetadata(meta, before metav1.Object, namespaced bool, name func(s
 		meta.GetResourceVersion() != ""
 }
 
-// plainOwners reports whether the owner references of an object are certainly valid.
-func plainOwners(owners []metav1.OwnerReference) bool {
+// fastOwners reports whether the owner references of an object are certainly valid.
+func fastOwners(owners []metav1.OwnerReference) bool {
 	controllers := 0
 	for i := range owners {
 		o := &owners[i]

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package quick_test
+package fast_test
 
 import (
 	"encoding/json"
@@ -13,12 +13,12 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
-	"github.com/steer-dev/steer/apiserver/custom/internal/quick"
+	"github.com/steer-dev/steer/apiserver/custom/internal/fast"
 	"github.com/steer-dev/steer/apiserver/internal/doc"
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
-func TestPlainValidationAcceptsSimpleSchemas(t *testing.T) {
+func TestSchemaAcceptsSimpleSchemas(t *testing.T) {
 	t.Parallel()
 	var schema spec.Schema
 	err := json.Unmarshal([]byte(`{"type":"object","required":["spec"],"properties":{"spec":{"type":"object","properties":{
@@ -30,7 +30,7 @@ func TestPlainValidationAcceptsSimpleSchemas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := quick.New(&schema)
+	p := fast.New(&schema)
 	for value, want := range map[string]bool{
 		`{"spec":{"n":9,"ratio":1.5,"on":true,"any":[1,{}],"phase":"a","name":"xyz","port":"http","at":"2026-01-02T03:04:05Z","null":null,"list":["a"],"map":{"a":1}}}`: true,
 		`{"spec":{"ratio":1,"port":80},"status":{}}`: true,
@@ -60,15 +60,15 @@ func TestPlainValidationAcceptsSimpleSchemas(t *testing.T) {
 	}
 }
 
-// TestPlainValidationNeverAcceptsWhatValidationRefuses compares the two on random
+// TestSchemaNeverAcceptsWhatValidationRefuses compares the two on random
 // schemas and values.
-func TestPlainValidationNeverAcceptsWhatValidationRefuses(t *testing.T) {
+func TestSchemaNeverAcceptsWhatValidationRefuses(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	accepted, refused := 0, 0
 	for range 6000 {
 		schema := randomSchema(r, 3)
-		p, full := quick.New(schema), validation.NewSchemaValidatorFromOpenAPI(schema)
+		p, full := fast.New(schema), validation.NewSchemaValidatorFromOpenAPI(schema)
 		for range 10 {
 			value := randomValue(r, 3)
 			valid := full.Validate(value).IsValid()

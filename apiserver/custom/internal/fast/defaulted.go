@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package quick
+package fast
 
 import (
 	"slices"
@@ -12,10 +12,10 @@ import (
 	"github.com/steer-dev/steer/internal/jsontext"
 )
 
-// Defaulted recognises objects that pruning and defaulting would leave as they are: every
+// Defaulted accepts objects that pruning and defaulting would leave as they are: every
 // field is in the schema, none is null, and those with defaults are there. Like [Schema]
-// it allocates nothing and never refuses: what it does not recognise is walked by the
-// library, which prunes it and names what it dropped. A nil Defaulted recognises scalars.
+// it allocates nothing and never refuses: what it does not accept is walked by the
+// library, which prunes it and names what it dropped. A nil Defaulted accepts scalars.
 type Defaulted struct {
 	properties map[string]*Defaulted
 	additional *Defaulted
@@ -28,7 +28,7 @@ type Defaulted struct {
 	opaque bool
 }
 
-// NewDefaulted returns what recognises the values of a schema; root is set for that of whole
+// NewDefaulted returns what accepts the values of a schema; root is set for that of whole
 // objects. nil for no schema.
 func NewDefaulted(s *schema.Structural, root bool) *Defaulted {
 	if s == nil {
@@ -54,11 +54,11 @@ func NewDefaulted(s *schema.Structural, root bool) *Defaulted {
 	return t
 }
 
-// RecognisesObject reports whether a whole object would be left as it is, its type
+// Accepts reports whether a whole object would be left as it is, its type
 // and metadata aside.
 //
 //steer:fast defaulted
-func (t *Defaulted) RecognisesObject(d *doc.Doc) bool {
+func (t *Defaulted) Accepts(d *doc.Doc) bool {
 	if t == nil || t.others { // others are metadata as well
 		return false
 	}
@@ -73,25 +73,25 @@ func (t *Defaulted) RecognisesObject(d *doc.Doc) bool {
 		}
 		text, ok := value.Text()
 		r := text.Reader()
-		return ok && t.recognisesField(name, &r)
+		return ok && t.acceptsField(name, &r)
 	})
 }
 
-func (t *Defaulted) recognisesField(name string, r *jsontext.Reader) bool {
+func (t *Defaulted) acceptsField(name string, r *jsontext.Reader) bool {
 	property, known := t.properties[name]
 	switch {
 	case known:
-		return property.recognises(r)
+		return property.accepts(r)
 	case t.others:
-		return t.additional.recognises(r)
+		return t.additional.accepts(r)
 	}
 	r.Skip()
 	return t.open
 }
 
-// recognises reports whether the value that the reader is at would be left as it is, and
+// accepts reports whether the value that the reader is at would be left as it is, and
 // takes it.
-func (t *Defaulted) recognises(r *jsontext.Reader) bool {
+func (t *Defaulted) accepts(r *jsontext.Reader) bool {
 	switch r.Kind() {
 	case 'n':
 		return false
@@ -104,7 +104,7 @@ func (t *Defaulted) recognises(r *jsontext.Reader) bool {
 			if len(wanted) > 0 && wanted[0] == name {
 				wanted = wanted[1:]
 			}
-			if !t.recognisesField(name, r) {
+			if !t.acceptsField(name, r) {
 				return false
 			}
 		}
@@ -114,7 +114,7 @@ func (t *Defaulted) recognises(r *jsontext.Reader) bool {
 			return false
 		}
 		for r.Element() {
-			if !t.items.recognises(r) {
+			if !t.items.accepts(r) {
 				return false
 			}
 		}

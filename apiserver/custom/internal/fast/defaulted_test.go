@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package quick_test
+package fast_test
 
 import (
 	"encoding/json"
@@ -15,11 +15,11 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/steer-dev/steer/apiserver/custom/internal/quick"
+	"github.com/steer-dev/steer/apiserver/custom/internal/fast"
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
-// TestDefaultLeavesDefaultedObjectsUnchanged compares the short cut with pruning on random
+// TestDefaultLeavesDefaultedObjectsUnchanged compares the fast path with pruning on random
 // schemas and values.
 func TestDefaultLeavesDefaultedObjectsUnchanged(t *testing.T) {
 	t.Parallel()
@@ -27,7 +27,7 @@ func TestDefaultLeavesDefaultedObjectsUnchanged(t *testing.T) {
 	compared, left := 0, 0
 	for range 4000 {
 		structural := randomStructural(r, 3)
-		short := quick.NewDefaulted(structural, true)
+		short := fast.NewDefaulted(structural, true)
 		for range 10 {
 			content := map[string]any{"apiVersion": "v1", "kind": "A", "metadata": map[string]any{"name": "x"}}
 			for range r.IntN(4) {
@@ -38,9 +38,9 @@ func TestDefaultLeavesDefaultedObjectsUnchanged(t *testing.T) {
 			defaulting.PruneNonNullableNullsWithoutDefaults(pruned, structural)
 			defaulting.Default(pruned, structural)
 			same := cmp.Equal(pruned, content) && len(unknown) == 0
-			recognised := short.RecognisesObject(resource.NewDoc(content))
+			accepted := short.Accepts(resource.NewDoc(content))
 			switch {
-			case !recognised:
+			case !accepted:
 				compared++
 			case same:
 				left++

@@ -15,12 +15,12 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/objectmeta"
 )
 
-// FuzzPlainMetadata: metadata that validation rejects is never accepted, and common
+// FuzzFastMetadata: metadata that validation rejects is never accepted, and common
 // metadata is.
 // usualMetadata has to be accepted in the place of itself, else nothing is shown.
 const usualMetadata = `{"name":"x","namespace":"ns","uid":"u","resourceVersion":"1","generation":2}`
 
-func FuzzPlainMetadata(f *testing.F) {
+func FuzzFastMetadata(f *testing.F) {
 	f.Add(`{"name":"web-1.example","namespace":"default","labels":{"app.kubernetes.io/name":"A_b.c","e":""},"annotations":{"x/Y":"any \n"},"generation":3,"resourceVersion":"7"}`, usualMetadata, true)
 	f.Add(usualMetadata, usualMetadata, true)
 	f.Add(`{"name":"x","labels":{"-a":"b"}}`, ``, false)
@@ -44,7 +44,7 @@ func FuzzPlainMetadata(f *testing.F) {
 				m["generation"] = int64(n)
 			}
 		}
-		if !objectmeta.PlainMetadata(metadata, old, namespaced, objectmeta.PlainSubdomain) {
+		if !objectmeta.FastMetadata(metadata, old, namespaced, objectmeta.FastSubdomain) {
 			if text == usualMetadata && before == text && namespaced {
 				t.Errorf("does not accept %s", text)
 			}
@@ -75,7 +75,7 @@ func typedMetadata(t *testing.T, text, before string, namespaced bool) {
 		old = &was
 	}
 	for _, rule := range []apivalidation.ValidateNameFunc{apivalidation.NameIsDNSSubdomain, func(name string, _ bool) []string { return content.IsPathSegmentName(name) }} {
-		if !objectmeta.PlainTypedMetadata(&obj, old, namespaced, func(name string) bool { return len(rule(name, false)) == 0 }) {
+		if !objectmeta.FastTypedMetadata(&obj, old, namespaced, func(name string) bool { return len(rule(name, false)) == 0 }) {
 			if text == usualMetadata && before == text && namespaced {
 				t.Errorf("does not accept %s", text)
 			}

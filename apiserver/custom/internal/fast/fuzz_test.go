@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package quick_test
+package fast_test
 
 import (
 	"encoding/json"
@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	"github.com/steer-dev/steer/apiserver/custom/internal/quick"
+	"github.com/steer-dev/steer/apiserver/custom/internal/fast"
 	"github.com/steer-dev/steer/apiserver/internal/doc"
 	"github.com/steer-dev/steer/apiserver/resource"
 )
@@ -64,7 +64,7 @@ func FuzzSchema(f *testing.F) {
 		if err != nil {
 			return
 		}
-		short := quick.New(props)
+		short := fast.New(props)
 		accepted := short.Accepts(resource.NewDoc(content))
 		if short.AcceptsValue(doc.Of(content)) && !accepted && content["metadata"] == nil { // metadata is not looked into
 			t.Errorf("%s accepts %s in one form only", text, value)
@@ -75,7 +75,7 @@ func FuzzSchema(f *testing.F) {
 	})
 }
 
-// FuzzDefaulted: pruning and defaulting leave objects that are recognised as they are.
+// FuzzDefaulted: pruning and defaulting leave objects that are accepted as they are.
 func FuzzDefaulted(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, text, value string) {
@@ -84,7 +84,7 @@ func FuzzDefaulted(f *testing.F) {
 			return
 		}
 		structural, err := schema.NewStructural(internal)
-		if err != nil || !quick.NewDefaulted(structural, true).RecognisesObject(resource.NewDoc(content)) {
+		if err != nil || !fast.NewDefaulted(structural, true).Accepts(resource.NewDoc(content)) {
 			return
 		}
 		pruned := runtime.DeepCopyJSON(content)

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// FuzzPlainNames holds that what is taken for right has nothing wrong with it.
-func FuzzPlainNames(f *testing.F) {
+// FuzzFastNames holds that what is taken for right has nothing wrong with it.
+func FuzzFastNames(f *testing.F) {
 	for _, seed := range []string{
 		"", "a", "-a", "a-", "a--b", "a.b", "a..b", ".a", "a.", "A", "a_b", "example.com/name", "/a", "a/", "a/b/c", "é", "80", "8a", "a\n", "..", "a..b.c",
 		strings.Repeat("a", 15), strings.Repeat("a", 16), strings.Repeat("a", 63), strings.Repeat("a", 64), strings.Repeat("a.", 126) + "a", strings.Repeat("a.", 127) + "a",
@@ -23,12 +23,12 @@ func FuzzPlainNames(f *testing.F) {
 			plain bool
 			rule  func(string) []string
 		}{
-			"label":     {PlainLabel(text), validation.IsDNS1123Label},
-			"subdomain": {PlainSubdomain(text), validation.IsDNS1123Subdomain},
-			"qualified": {plainQualified(text), validation.IsQualifiedName},
-			"value":     {plainName(text), validation.IsValidLabelValue},
-			"port":      {PlainPortName(text), validation.IsValidPortName},
-			"key":       {PlainKey(text), validation.IsConfigMapKey},
+			"label":     {FastLabel(text), validation.IsDNS1123Label},
+			"subdomain": {FastSubdomain(text), validation.IsDNS1123Subdomain},
+			"qualified": {fastQualified(text), validation.IsQualifiedName},
+			"value":     {fastName(text), validation.IsValidLabelValue},
+			"port":      {FastPortName(text), validation.IsValidPortName},
+			"key":       {FastKey(text), validation.IsConfigMapKey},
 		} {
 			if problems := rule.rule(text); rule.plain && len(problems) > 0 {
 				t.Errorf("%q is taken for a %s: %v", text, name, problems)
@@ -37,11 +37,11 @@ func FuzzPlainNames(f *testing.F) {
 	})
 }
 
-// TestPlainNameAcceptsUsualNames holds that the short cut is taken.
-func TestPlainNameAcceptsUsualNames(t *testing.T) {
+// TestFastNameAcceptsUsualNames holds that the fast path is taken.
+func TestFastNameAcceptsUsualNames(t *testing.T) {
 	t.Parallel()
-	if !PlainLabel("app-1") || !PlainSubdomain("app-1.example.com") || !plainQualified("app.kubernetes.io/name") || !plainQualified("cpu") ||
-		!plainName("5d4f8c7b9d") || !PlainPortName("http") || !PlainKey("config.yaml") {
+	if !FastLabel("app-1") || !FastSubdomain("app-1.example.com") || !fastQualified("app.kubernetes.io/name") || !fastQualified("cpu") ||
+		!fastName("5d4f8c7b9d") || !FastPortName("http") || !FastKey("config.yaml") {
 		t.Error("usual names are left to the rules")
 	}
 }

@@ -52,11 +52,11 @@ func builtIn(kind schema.GroupVersionKind, fresh func() Object) (main, status *F
 func TestManagedFieldsOfTypedObjectsAgreeWithTheLibrary(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
-	all, plainly := map[string]int{}, map[string]int{} // of all kinds: few applies of Pods conflict
+	all, fast := map[string]int{}, map[string]int{} // of all kinds: few applies of Pods conflict
 	t.Cleanup(func() {
 		for did, n := range all {
-			if 10*plainly[did] < 8*n {
-				t.Errorf("%s: %d of %d took the short cut, want most", did, plainly[did], n)
+			if 10*fast[did] < 8*n {
+				t.Errorf("%s: %d of %d took the fast path, want most", did, fast[did], n)
 			}
 		}
 	})
@@ -78,7 +78,7 @@ func TestManagedFieldsOfTypedObjectsAgreeWithTheLibrary(t *testing.T) {
 				defer mu.Unlock()
 				for did, n := range done {
 					all[did] += n
-					plainly[did] += short[did]
+					fast[did] += short[did]
 				}
 			})
 		})
@@ -100,7 +100,7 @@ func FuzzTypedHistories(f *testing.F) {
 	})
 }
 
-func typedHistory(t *testing.T, r *rand.Rand, main, status *FieldManager, kind schema.GroupVersionKind, fresh func() Object, all, plainly map[string]int) {
+func typedHistory(t *testing.T, r *rand.Rand, main, status *FieldManager, kind schema.GroupVersionKind, fresh func() Object, all, fast map[string]int) {
 	t.Helper()
 	live := fresh()
 	live.GetObjectKind().SetGroupVersionKind(kind)
@@ -120,7 +120,7 @@ func typedHistory(t *testing.T, r *rand.Rand, main, status *FieldManager, kind s
 			if r.IntN(4) == 0 {
 				endpoint = status
 			}
-			if out := typedApply(t, r, endpoint, live, applied[name], name, all, plainly); out != nil {
+			if out := typedApply(t, r, endpoint, live, applied[name], name, all, fast); out != nil {
 				live = fresh()
 				if err := json.Unmarshal([]byte(recorded(t, out)), live); err != nil {
 					t.Fatal(err)
@@ -151,8 +151,8 @@ func typedHistory(t *testing.T, r *rand.Rand, main, status *FieldManager, kind s
 			want.SetManagedFields(nil)
 		}
 		all["update"]++
-		if endpoint.updatePlainly(live, next.DeepCopyObject().(Object), name) {
-			plainly["update"]++
+		if endpoint.updateFast(live, next.DeepCopyObject().(Object), name) {
+			fast["update"]++
 		}
 		before := recorded(t, live)
 		got, err := endpoint.Update(t.Context(), live, next.DeepCopyObject().(Object), name)
@@ -175,7 +175,7 @@ func typedHistory(t *testing.T, r *rand.Rand, main, status *FieldManager, kind s
 
 // typedApply applies a part of an object, as text has it, and compares the outcome with that of
 // the library; nil if it fails.
-func typedApply(t *testing.T, r *rand.Rand, endpoint *FieldManager, live, of Object, name string, all, plainly map[string]int) Object {
+func typedApply(t *testing.T, r *rand.Rand, endpoint *FieldManager, live, of Object, name string, all, fast map[string]int) Object {
 	t.Helper()
 	configuration := &unstructured.Unstructured{}
 	if err := json.Unmarshal([]byte(recorded(t, of)), &configuration.Object); err != nil {
@@ -204,8 +204,8 @@ func typedApply(t *testing.T, r *rand.Rand, endpoint *FieldManager, live, of Obj
 	}
 	if wantErr == nil || did == "conflict" {
 		all[did]++
-		if _, short, _ := endpoint.applyPlainly(live, configuration, name, force); short {
-			plainly[did]++
+		if _, short, _ := endpoint.applyFast(live, configuration, name, force); short {
+			fast[did]++
 		}
 	}
 	before := recorded(t, live)

@@ -16,9 +16,9 @@ import (
 	"github.com/steer-dev/steer/controlplane/core/valid"
 )
 
-// FuzzPlainTags holds that the tag of what is taken for a reference is the one that the
+// FuzzFastTags holds that the tag of what is taken for a reference is the one that the
 // form of references finds.
-func FuzzPlainTags(f *testing.F) {
+func FuzzFastTags(f *testing.F) {
 	for _, seed := range []string{
 		"", "a", "a:latest", "a:", ":a", "registry.example.com/team/app:1.2.3", "registry:5000/app", "registry:5000/app:v1", "a/b/c", "a//b", "/a", "a/", "a..b", "a--b", "a__b", "-a", "a-",
 		"A/b", "a/B", "a:-b", "a:b/c", "a@sha256:" + strings.Repeat("0", 64), "a:b@sha256:" + strings.Repeat("0", 64), "a\x10", "a:\x10", "a.", "é", "a:é",
@@ -27,7 +27,7 @@ func FuzzPlainTags(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, image string) {
-		tag, plain := plainTag(image)
+		tag, plain := fastTag(image)
 		if !plain {
 			return
 		}
@@ -37,18 +37,18 @@ func FuzzPlainTags(f *testing.F) {
 	})
 }
 
-// TestPlainTagAcceptsUsualImages holds that the short cut is taken.
-func TestPlainTagAcceptsUsualImages(t *testing.T) {
+// TestFastTagAcceptsUsualImages holds that the fast path is taken.
+func TestFastTagAcceptsUsualImages(t *testing.T) {
 	t.Parallel()
 	for image, want := range map[string]string{"nginx": "", "nginx:latest": "latest", "registry.example.com/team/my-app:1.2.3": "1.2.3"} {
-		if tag, plain := plainTag(image); !plain || tag != want {
+		if tag, plain := fastTag(image); !plain || tag != want {
 			t.Errorf("the tag of %s is %q, %v", image, tag, plain)
 		}
 	}
 }
 
-// TestPlainVariablesAreValid holds that there is nothing wrong with what is taken for right.
-func TestPlainVariablesAreValid(t *testing.T) {
+// TestFastVariablesAreValid holds that there is nothing wrong with what is taken for right.
+func TestFastVariablesAreValid(t *testing.T) {
 	t.Parallel()
 	names := []string{"", "A", "a.b-c", "A=B", "A B", "é", "A\x10"}
 	refs := []string{"", "app", "App", "app.example.com", "a_b", "-", "..", "../a"}
@@ -70,7 +70,7 @@ func TestPlainVariablesAreValid(t *testing.T) {
 					if kinds&8 != 0 {
 						e.Value = "v"
 					}
-					if !plainEnv(&e) {
+					if !fastEnv(&e) {
 						continue
 					}
 					plain++
@@ -91,8 +91,8 @@ func TestPlainVariablesAreValid(t *testing.T) {
 	}
 }
 
-// TestPlainAmountsAreValid holds that there is nothing wrong with what is taken for right.
-func TestPlainAmountsAreValid(t *testing.T) {
+// TestFastAmountsAreValid holds that there is nothing wrong with what is taken for right.
+func TestFastAmountsAreValid(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	names := []corev1.ResourceName{"cpu", "memory", "cpu", "memory", "cpu", "memory", "ephemeral-storage", "hugepages-2Mi", "example.com/device", "storage"}
@@ -111,7 +111,7 @@ func TestPlainAmountsAreValid(t *testing.T) {
 			var errs field.ErrorList
 			root := valid.Root(&errs)
 			checkAmounts(&root, r, rule)
-			if plainAmounts(r) {
+			if fastAmounts(r) {
 				if plain++; len(errs) > 0 {
 					t.Fatalf("%v is taken for right: %v", r, errs)
 				}

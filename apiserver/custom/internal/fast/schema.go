@@ -1,10 +1,10 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package quick recognises, without allocating, objects that need no work: those that
+// Package fast accepts, without allocating, objects that need no work: those that
 // certainly satisfy a schema, and those that pruning and defaulting would leave as they are.
-// What it does not recognise is for the libraries to judge.
-package quick
+// What it does not accept is for the libraries to judge.
+package fast
 
 import (
 	"math"
@@ -19,7 +19,7 @@ import (
 	"github.com/steer-dev/steer/internal/jsontext"
 )
 
-// Schema recognises values that certainly satisfy a schema, without allocating.
+// Schema accepts values that certainly satisfy a schema, without allocating.
 // It never refuses: what it does not accept, the validators of the library judge
 // and explain. A nil Schema accepts nothing, so that a keyword which is not known
 // here costs time, never a check.

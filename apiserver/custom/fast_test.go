@@ -12,12 +12,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/steer-dev/steer/apiserver/custom/internal/quick"
+	"github.com/steer-dev/steer/apiserver/custom/internal/fast"
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
 // TestStrategyLeavesOutWhatNeedsNoLibrary sends random objects through the rules with what is
-// recognised without the library, and with the library alone.
+// certain without the library, and with the library alone.
 func TestStrategyLeavesOutWhatNeedsNoLibrary(t *testing.T) {
 	t.Parallel()
 	rules, valid, refused := cronTabStrategy(t), 0, 0
@@ -30,7 +30,7 @@ func TestStrategyLeavesOutWhatNeedsNoLibrary(t *testing.T) {
 			}
 			r := rand.New(rand.NewPCG(seed, 5))
 			if form == 0 {
-				s.schema = withoutShortcuts(t, s.schema)
+				s.schema = withoutFastPaths(t, s.schema)
 			}
 			var old *resource.Doc
 			for range 6 {
@@ -58,17 +58,17 @@ func TestStrategyLeavesOutWhatNeedsNoLibrary(t *testing.T) {
 	}
 }
 
-// withoutShortcuts returns a schema for which everything goes to the library.
-func withoutShortcuts(t *testing.T, s *Schema) *Schema {
+// withoutFastPaths returns a schema for which everything goes to the library.
+func withoutFastPaths(t *testing.T, s *Schema) *Schema {
 	t.Helper()
 	v, err := s.validators()
 	if err != nil {
 		t.Fatal(err)
 	}
 	full := *v
-	full.quickObject, full.quickStatus = nil, nil
+	full.fastObject, full.fastStatus = nil, nil
 	out := *s
-	out.defaulted = func() *quick.Defaulted { return nil }
+	out.defaulted = func() *fast.Defaulted { return nil }
 	out.validators = func() (*validators, error) { return &full, nil }
 	return &out
 }
