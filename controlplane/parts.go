@@ -19,11 +19,11 @@ import (
 	"github.com/steer-dev/steer/controlplane/component"
 	"github.com/steer-dev/steer/controlplane/core"
 	"github.com/steer-dev/steer/controlplane/core/admissionregistration"
-	"github.com/steer-dev/steer/controlplane/core/device"
 	"github.com/steer-dev/steer/controlplane/core/flowcontrol"
 	"github.com/steer-dev/steer/controlplane/core/node"
 	"github.com/steer-dev/steer/controlplane/core/pod"
 	"github.com/steer-dev/steer/controlplane/core/podspec"
+	"github.com/steer-dev/steer/controlplane/core/resource"
 	"github.com/steer-dev/steer/controlplane/core/service"
 	"github.com/steer-dev/steer/controlplane/core/service/ranges"
 	"github.com/steer-dev/steer/controlplane/crd"
@@ -151,7 +151,7 @@ func (p *Plane) kinds(d component.Deps, authentication *authenticator) component
 		{Name: "reviews", Resources: core.Reviews(d.Authorizer, authentication)},
 		certificates.Part(d),
 		pods.Part(),
-		device.Access{Authorizer: d.Authorizer, Store: d.Store}.Part(),
+		resource.Access{Authorizer: d.Authorizer, Store: d.Store}.Part(),
 		admissionregistration.Parameters{Authorizer: d.Authorizer, Store: d.Store, Catalog: d.Catalog}.Part(),
 		p.options.components(d.Store).Part(),
 	}

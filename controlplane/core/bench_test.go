@@ -9,11 +9,11 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/core/admissionregistration"
 	"github.com/steer-dev/steer/controlplane/core/autoscaling"
-	"github.com/steer-dev/steer/controlplane/core/device"
 	"github.com/steer-dev/steer/controlplane/core/flowcontrol"
 	"github.com/steer-dev/steer/controlplane/core/networking"
 	"github.com/steer-dev/steer/controlplane/core/node"
 	"github.com/steer-dev/steer/controlplane/core/pod"
+	dra "github.com/steer-dev/steer/controlplane/core/resource"
 	"github.com/steer-dev/steer/controlplane/core/service"
 	"github.com/steer-dev/steer/controlplane/core/volume"
 	"github.com/steer-dev/steer/controlplane/core/workload"
@@ -24,7 +24,7 @@ import (
 func BenchmarkResources(b *testing.B) {
 	for b.Loop() {
 		for _, describe := range []func() []*resource.Resource{
-			autoscaling.Resources, device.Resources, flowcontrol.Resources, networking.Resources, node.Resources, pod.Resources,
+			autoscaling.Resources, dra.Resources, flowcontrol.Resources, networking.Resources, node.Resources, pod.Resources,
 			admissionregistration.Resources, service.Resources, volume.Resources, workload.Resources,
 		} {
 			describe()

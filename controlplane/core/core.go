@@ -13,7 +13,7 @@
 // it. What all kinds have in common is in package kind, what rules have in common in
 // package valid. The kinds with many rules have a package for each family, with a table
 // of its kinds (see workload/workloads.go for the richest): admissionregistration,
-// autoscaling, device, flowcontrol, networking, node, pod, service, volume, workload. The
+// autoscaling, flowcontrol, networking, node, pod, resource, service, volume, workload. The
 // others are here, each in a file of its own. docs/kinds.md says which rules of Kubernetes
 // each kind has and which it does not have yet.
 package core
@@ -25,11 +25,11 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/core/admissionregistration"
 	"github.com/steer-dev/steer/controlplane/core/autoscaling"
-	"github.com/steer-dev/steer/controlplane/core/device"
 	"github.com/steer-dev/steer/controlplane/core/flowcontrol"
 	"github.com/steer-dev/steer/controlplane/core/networking"
 	"github.com/steer-dev/steer/controlplane/core/node"
 	"github.com/steer-dev/steer/controlplane/core/pod"
+	dra "github.com/steer-dev/steer/controlplane/core/resource"
 	"github.com/steer-dev/steer/controlplane/core/service"
 	"github.com/steer-dev/steer/controlplane/core/volume"
 	"github.com/steer-dev/steer/controlplane/core/workload"
@@ -54,7 +54,7 @@ func describe() []*resource.Resource {
 		node.Resources(),
 		[]*resource.Resource{podDisruptionBudgets(), resourceQuotas(), limitRanges(), storageVersionMigrations()},
 		flowcontrol.Resources(),
-		device.Resources(),
+		dra.Resources(),
 		rbacKinds(),
 		admissionregistration.Resources(),
 	)

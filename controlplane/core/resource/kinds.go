@@ -1,9 +1,9 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package device serves the kinds of dynamic resource allocation: DeviceClass,
+// Package resource serves the kinds of dynamic resource allocation: DeviceClass,
 // ResourceClaim, ResourceClaimTemplate and ResourceSlice.
-package device
+package resource
 
 import (
 	"strings"
