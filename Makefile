@@ -59,13 +59,13 @@ bench: ## side by side with upstream (builds it once; up to ten minutes for each
 etcdcluster: ## the operator of examples/etcdcluster with real etcd members
 	.ci/run etcdcluster
 
-real: ## the suites on kube-apiservers of 1.37 and an older minor (builds them once)
+real: ## the suites on kube-apiservers of the minor that is served and an older one (builds them once)
 	cd oracle && go build -o bin/ ./cmd/...
 	cd oracle/older && go build -o bin/ ./...
 	.ci/run real
 
-kubernetes: ## what VERSION=1.38 of Kubernetes changes, and where it is here (docs/kubernetes.md)
-	go run ./internal/kubernetes -to "$(VERSION)"
+kubernetes: ## move to VERSION=1.38 of Kubernetes if it is released, and say what it changes; BINARIES=FOLDER has its server (docs/kubernetes.md)
+	go run ./internal/kubernetes -to "$(VERSION)" -move -binaries "$(BINARIES)"
 
 release: ## the files of VERSION=v1.2.0 in dist, signed with KEY=FILE, and tagged with TAG=yes
 	cd release && go run . build -version "$(VERSION)" -key "$(KEY)" $(if $(TAG),-tag)

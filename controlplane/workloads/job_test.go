@@ -28,7 +28,7 @@ func job(name string, with ...func(*batchv1.JobSpec)) *batchv1.Job {
 	return j
 }
 
-// TestJobsFollowTheirPolicies compares Jobs with what kube-controller-manager 1.36.3 made
+// TestJobsFollowTheirPolicies compares Jobs with what kube-controller-manager makes
 // of them (oracle/cmd/controllers).
 func TestJobsFollowTheirPolicies(t *testing.T) {
 	t.Parallel()

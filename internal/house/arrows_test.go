@@ -129,10 +129,9 @@ func TestOperatorsLinkPlainGo(t *testing.T) {
 	}
 }
 
-// maxOperatorPackages bounds the third-party packages of a minimal operator. Kubernetes 1.37
-// brought one more: golang.org/x/net/internal/httpsfv, which http2 of the version that it
-// requires imports.
-const maxOperatorPackages = 172
+// maxOperatorPackages is how many third-party packages a minimal operator may compile;
+// docs/depend.md names the reason of those that came later.
+const maxOperatorPackages = 171
 
 func TestMinimalOperatorIsLight(t *testing.T) {
 	t.Parallel()
@@ -146,8 +145,8 @@ func TestMinimalOperatorIsLight(t *testing.T) {
 		t.Fatal("go list names no third-party package: the measurement is broken")
 	}
 	t.Logf("examples/replicas compiles %d third-party packages:\n%s", len(third), strings.Join(third, "\n"))
-	if len(third) >= maxOperatorPackages {
-		t.Errorf("examples/replicas compiles %d third-party packages, want fewer than %d", len(third), maxOperatorPackages)
+	if len(third) > maxOperatorPackages {
+		t.Errorf("examples/replicas compiles %d third-party packages, want at most %d", len(third), maxOperatorPackages)
 	}
 	for _, heavy := range []string{"k8s.io/client-go/kubernetes", "k8s.io/client-go/discovery", "k8s.io/client-go/dynamic", "google.golang.org/grpc", "go.opentelemetry.io/otel/sdk"} {
 		if i := slices.IndexFunc(third, func(p string) bool { return p == heavy || strings.HasPrefix(p, heavy+"/") }); i >= 0 {

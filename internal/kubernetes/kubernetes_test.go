@@ -28,6 +28,7 @@ type WidgetSpec struct {
 	// +optional
 	// +k8s:alpha(since: "1.36")=+k8s:minimum=0
 	Size int32 ` + "`json:\"size,omitempty\"`" + `
+	Mode Mode ` + "`json:\"mode\"`" + `
 	// Old is old.
 	Old string ` + "`json:\"old\"`" + `
 	hidden int
@@ -62,6 +63,12 @@ type WidgetSpec struct {
 	// +featureGate=Colours
 	// +default="red"
 	Colour *string ` + "`json:\"colour,omitempty\"`" + `
+	Mode Mode ` + "`json:\"mode\"`" + `
+}
+
+// Loose is part of nothing.
+type Loose struct {
+	End string ` + "`json:\"end\"`" + `
 }
 
 type Mode string
@@ -75,6 +82,16 @@ const (
 
 // Gadget is new.
 type Gadget struct {
+	metav1.TypeMeta ` + "`json:\"\"`" + `
+}
+`
+
+const offers = `package v1beta1
+
+// +genclient
+
+// Offer is not served unless a server is told to.
+type Offer struct {
 	metav1.TypeMeta ` + "`json:\"\"`" + `
 }
 `
@@ -119,47 +136,53 @@ func write(t *testing.T, files map[string]string) string {
 func types(t *testing.T, text string) surface {
 	t.Helper()
 	s := surface{}
-	root := write(t, map[string]string{"shop/v1/types.go": text, "shop/v1/register.go": "package v1", "helper/types.go": "package helper"})
-	if err := s.readTypes(root); err != nil {
+	files := map[string]string{"shop/v1/types.go": text, "shop/v1/register.go": "package v1", "helper/types.go": "package helper"}
+	if text == newerTypes {
+		files["shop/v1beta1/types.go"], files["shop/v1beta1/register.go"] = offers, "package v1beta1"
+	}
+	if err := s.readTypes(write(t, files)); err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-func TestReportSaysWhatTypesChange(t *testing.T) {
+func TestReportSaysWhatTypesChangeKindByKind(t *testing.T) {
 	t.Parallel()
 	was, is := types(t, olderTypes), types(t, newerTypes)
-	mentioned := mentions{"colour": {"controlplane/core/widget.go"}}
-	var out strings.Builder
-	for _, s := range []section{sectionKinds, sectionFields, sectionValues} {
-		report(&out, s, compare(was[s], is[s]), mentioned)
+	if err := is.readColumns(write(t, map[string]string{"printers.go": printers})); err != nil {
+		t.Fatal(err)
 	}
+	was[sectionColumns] = map[string]properties{`widget "Name"`: {"place 1", `type "string"`}}
+	h := here{
+		mentioned:   mentions{"colour": {"controlplane/core/widget.go"}, "old": {"a.go", "b.go", "c.go", "d.go"}},
+		definitions: map[string]string{"shop/v1 Widget": "controlplane/core/widget.go"},
+	}
+	var out strings.Builder
+	reportKinds(&out, was, is, h, false)
 	want := `
-## kinds: 1 new, 0 gone, 0 changed
+## shop/v1 Gadget, no definition here
 
-### new
+- new kind shop/v1 Gadget; +genclient
 
-- shop/v1 Gadget; +genclient (not named)
+## shop/v1 Widget, here controlplane/core/widget.go
 
-## fields: 1 new, 1 gone, 1 changed
+- new field WidgetSpec.colour; +default="red"; +featureGate=Colours; type *string (named in controlplane/core/widget.go)
+- gone field WidgetSpec.old (a word in 4 files)
+- changed field WidgetSpec.size; +k8s:minimum=0 (not named)
+- new value Mode "Slow" (not named)
+- new column widget "Size"; place 2; priority 1; type "integer" (not named)
 
-### new
+## of no kind
 
-- shop/v1 WidgetSpec.colour; +default="red"; +featureGate=Colours; type *string (named in controlplane/core/widget.go)
+- new field Loose.end; type string (not named)
 
-### gone
+## versions that are off by default
 
-- shop/v1 WidgetSpec.old (not named)
+- shop/v1beta1 Offer: new kind shop/v1beta1 Offer; +genclient
 
-### changed
+## files that define those kinds
 
-- shop/v1 WidgetSpec.size; no longer +k8s:alpha(since: "1.36")=+k8s:minimum=0; +k8s:minimum=0 (not named)
-
-## values of enums: 1 new, 0 gone, 0 changed
-
-### new
-
-- shop/v1 Mode "Slow" (not named)
+- controlplane/core/widget.go
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Error(diff)
@@ -223,22 +246,56 @@ func TestFunctionsDifferByWhatTheyDo(t *testing.T) {
 	}
 }
 
-func TestNewestIsAReleaseIfThereIsOne(t *testing.T) {
+func TestReleaseIsTheNewestThatIsPublished(t *testing.T) {
 	t.Parallel()
-	all := []string{"v0.37.0", "v0.37.2", "v0.37.10", "v0.37.11-rc.1", "v0.38.0-alpha.2", "v0.38.0-beta.0"}
-	for want, expected := range map[string]string{
-		"v0.37": "v0.37.10", "v0.37.2": "v0.37.2", "v0.38": "v0.38.0-beta.0", "v0.3": "", "v0.39": "",
+	staging := []string{"v0.36.3", "v0.36.6", "v0.37.0", "v0.37.2", "v0.37.10", "v0.37.11-rc.1", "v0.38.0-alpha.2", "v0.38.0-beta.0", "v0.39.0-alpha.0", "v0.40.0", "v0.40.1"}
+	server := []string{"v1.36.3", "v1.37.2", "v1.38.0-beta.0", "v1.40.1-rc.0"}
+	for suffix, want := range map[string]release{
+		".36":   {staging: "v0.36.3", server: "v1.36.3"}, // the server of its newest patch is not published
+		".37":   {staging: "v0.37.2", server: "v1.37.2"},
+		".37.0": {staging: "v0.37.0"},
+		".38":   {staging: "v0.38.0-beta.0", server: "v1.38.0-beta.0"},
+		".39":   {staging: "v0.39.0-alpha.0"},
+		".40":   {staging: "v0.40.1"}, // a server before the first release is none of it
 	} {
-		if got := newest(all, want); got != expected {
-			t.Errorf("%s: %q, want %q", want, got, expected)
+		got, err := choose(0, suffix, staging, server)
+		if err != nil || got.staging != want.staging || got.server != want.server {
+			t.Errorf("1%s: %v %v %v, want %v %v", suffix, got.staging, got.server, err, want.staging, want.server)
+		}
+	}
+	if _, err := choose(0, ".3", staging, server); err == nil || !strings.Contains(err.Error(), "no version 1.3 of k8s.io/api is published") {
+		t.Error(err)
+	}
+	got, err := choose(38, ".38", staging, server)
+	if err != nil || got.released() {
+		t.Error(got, err)
+	}
+	want := []string{"k8s.io/api@v0.38.0-alpha.2", "k8s.io/api@v0.38.0-beta.0", "k8s.io/kubernetes@v1.38.0-beta.0"}
+	if diff := cmp.Diff(want, got.published); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestDefinitionsAreFoundByGroupVersionAndKind(t *testing.T) {
+	t.Parallel()
+	got, err := readDefinitions(write(t, map[string]string{
+		"shop/widget.go": "package shop\nimport shopv1 \"k8s.io/api/shop/v1\"\nvar _ = kind.Definition[shopv1.Widget, *shopv1.Widget]{}\n",
+		"shop/gadget.go": "package shop\nimport \"k8s.io/api/shop/v2\"\nvar _ = kind.Definition[v2.Gadget, gadget]{}\n",
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind, want := range map[string]string{"shop/v1 Widget": "widget.go", "shop/v2 Gadget": "gadget.go"} {
+		if filepath.Base(got[kind]) != want {
+			t.Errorf("%s: %q, want %s", kind, got[kind], want)
 		}
 	}
 }
 
-func TestOnlyVersionsThatAreServedAreCompared(t *testing.T) {
+func TestOnlyWhatIsServedIsCompared(t *testing.T) {
 	t.Parallel()
-	got := served(map[string]properties{"shop/v1 A.b": nil, "shop/v1beta1 A.b": nil, "shop/v2alpha1 A.b": nil, "AlphaGate": nil})
-	if diff := cmp.Diff(map[string]properties{"shop/v1 A.b": nil, "AlphaGate": nil}, got); diff != "" {
+	got := served(map[string]properties{"shop/v1 A.b": nil, "shop/v1beta1 A.b": nil, "shop/v2alpha1 A.b": nil, "AlphaGate": {"+k8s:alpha(since: \"1.37\")=+k8s:required", "+k8s:required"}})
+	if diff := cmp.Diff(map[string]properties{"shop/v1 A.b": nil, "AlphaGate": {"+k8s:required"}}, got); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -45,13 +45,15 @@ func compare(was, is map[string]properties) (c changes) {
 	return c
 }
 
-// served leaves the versions out that a server does not serve unless it is told to.
+// served leaves out what a server does not do unless it is told to: versions before the first
+// stable one, and rules that are alpha.
 func served(all map[string]properties) map[string]properties {
-	out := maps.Clone(all)
-	maps.DeleteFunc(out, func(name string, _ properties) bool {
-		version, _, _ := strings.Cut(name, " ")
-		return strings.Contains(version, "/v") && (strings.Contains(version, "alpha") || strings.Contains(version, "beta"))
-	})
+	out := make(map[string]properties, len(all))
+	for name, says := range all {
+		if !beforeStable(name) {
+			out[name] = slices.DeleteFunc(slices.Clone(says), func(p string) bool { return strings.HasPrefix(p, "+k8s:alpha(") })
+		}
+	}
 	return out
 }
 
@@ -65,30 +67,144 @@ func without(a, b properties) (out properties) {
 	return out
 }
 
-// report prints the differences of a section. What is new stands with the files of this
-// repository that name it.
-func report(out io.Writer, s section, c changes, mentioned mentions) {
-	fmt.Fprintf(out, "\n## %s: %d new, %d gone, %d changed\n", s, len(c.added), len(c.gone), len(c.changed))
-	for _, part := range []struct {
-		title   string
-		changes []change
-	}{{"new", c.added}, {"gone", c.gone}, {"changed", c.changed}} {
-		if len(part.changes) == 0 {
+// here is what this repository says of Kubernetes.
+type here struct {
+	mentioned   mentions
+	definitions map[string]string // the files that define kinds
+}
+
+func readHere() (h here, err error) {
+	if h.mentioned, err = readMentions("controlplane", "apiserver"); err != nil {
+		return h, err
+	}
+	h.definitions, err = readDefinitions("controlplane")
+	return h, err
+}
+
+// Where the report lists what is not of one kind.
+const (
+	ofMany     = "of many kinds"
+	ofNone     = "of no kind"
+	notDefault = "versions that are off by default"
+)
+
+// reportKinds prints what two surfaces differ in, kind by kind, with the file that defines the
+// kind here. What is new stands with the files of this repository that name it. A type that
+// several kinds have is listed once.
+func reportKinds(out io.Writer, was, is surface, h here, all bool) {
+	kinds, types := union(was[sectionKinds], is[sectionKinds]), union(was[sectionTypes], is[sectionTypes])
+	owned, lines := owners(kinds, types), map[string][]string{}
+	for _, s := range []section{sectionKinds, sectionFields, sectionValues, sectionColumns} {
+		if was[s] == nil || is[s] == nil {
 			continue
 		}
-		fmt.Fprintf(out, "\n### %s\n\n", part.title)
+		before, after := was[s], is[s]
+		if !all && s != sectionKinds {
+			before, after = served(before), served(after)
+		}
+		for _, part := range compare(before, after).parts() {
+			for _, change := range part.changes {
+				line := part.title + " " + h.line(s, change)
+				of := owned[typeOf(s, change.name, kinds)]
+				if stable := slices.DeleteFunc(slices.Clone(of), beforeStable); len(stable) > 0 && !all {
+					of = stable
+				}
+				title := ofNone
+				switch {
+				case len(of) == 0:
+				case len(of) > many:
+					title = ofMany
+				case beforeStable(of[0]) && !all:
+					title = notDefault
+					line = of[0] + ": " + line
+				default:
+					title = of[0]
+				}
+				if len(of) > 1 && title != ofMany {
+					line += ", also of " + strings.Join(of[1:], ", ")
+				}
+				lines[title] = append(lines[title], line)
+			}
+		}
+	}
+	files := map[string]bool{}
+	print := func(title, where string) {
+		if len(lines[title]) == 0 {
+			return
+		}
+		fmt.Fprintf(out, "\n## %s%s\n\n", title, where)
+		for _, line := range lines[title] {
+			fmt.Fprintln(out, "- "+line)
+		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		where := ", no definition here"
+		if file := h.definitions[kind]; file != "" {
+			where = ", here " + file
+			files[file] = files[file] || len(lines[kind]) > 0
+		}
+		print(kind, where)
+	}
+	for _, title := range []string{ofMany, ofNone, notDefault} {
+		print(title, "")
+	}
+	fmt.Fprintf(out, "\n## files that define those kinds\n\n")
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		if files[file] {
+			fmt.Fprintln(out, "- "+file)
+		}
+	}
+}
+
+// union are the items of both.
+func union(a, b map[string]properties) map[string]properties {
+	out := maps.Clone(a)
+	if out == nil {
+		return maps.Clone(b)
+	}
+	maps.Copy(out, b)
+	return out
+}
+
+// line is an item that differs, with what it lost and got.
+func (h here) line(s section, c change) string {
+	name := c.name
+	if s == sectionFields || s == sectionValues {
+		_, name, _ = strings.Cut(name, " ")
+	}
+	line := strings.TrimSuffix(map[section]string{
+		sectionKinds: "kind", sectionFields: "field", sectionValues: "value", sectionColumns: "column", sectionGates: "gate",
+	}[s]+" "+name, " ")
+	for _, p := range c.lost {
+		line += "; no longer " + p
+	}
+	for _, p := range c.got {
+		line += "; " + p
+	}
+	if s == sectionKinds {
+		return line
+	}
+	return line + " (" + h.mentioned.of(c.name) + ")"
+}
+
+// parts are the differences by their sort.
+func (c changes) parts() []struct {
+	title   string
+	changes []change
+} {
+	return []struct {
+		title   string
+		changes []change
+	}{{"new", c.added}, {"gone", c.gone}, {"changed", c.changed}}
+}
+
+// reportGates prints the feature gates that differ.
+func reportGates(out io.Writer, was, is surface, h here) {
+	c := compare(was[sectionGates], is[sectionGates])
+	fmt.Fprintf(out, "\n## feature gates: %d new, %d gone, %d changed\n\n", len(c.added), len(c.gone), len(c.changed))
+	for _, part := range c.parts() {
 		for _, change := range part.changes {
-			fmt.Fprintf(out, "- %s", change.name)
-			for _, p := range change.lost {
-				fmt.Fprintf(out, "; no longer %s", p)
-			}
-			for _, p := range change.got {
-				fmt.Fprintf(out, "; %s", p)
-			}
-			if s != sectionColumns {
-				fmt.Fprintf(out, " (%s)", mentioned.of(change.name))
-			}
-			fmt.Fprintln(out)
+			fmt.Fprintln(out, "- "+part.title+" "+h.line(sectionGates, change))
 		}
 	}
 }
@@ -130,12 +246,12 @@ func (m mentions) of(name string) string {
 	if len(words) == 0 {
 		return "not named"
 	}
-	const most = 3
+	const most = 3 // a word of more files says nothing of this item
 	switch files := m[strings.ToLower(words[len(words)-1])]; {
 	case len(files) == 0:
 		return "not named"
 	case len(files) > most:
-		return fmt.Sprintf("named in %s and %d more", strings.Join(files[:most], ", "), len(files)-most)
+		return fmt.Sprintf("a word in %d files", len(files))
 	default:
 		return "named in " + strings.Join(files, ", ")
 	}
@@ -164,10 +280,10 @@ func places() []place {
 }
 
 // reportFunctions prints the functions of the server that differ, by place and package.
-func reportFunctions(ctx context.Context, out io.Writer, older, newer release) error {
+func reportFunctions(ctx context.Context, out io.Writer, from sources, older, newer release) error {
 	var roots [2]string
 	for i, r := range []release{older, newer} {
-		dir, err := download(ctx, serverModule, r.server)
+		dir, err := from.dir(ctx, serverModule, r.server)
 		if err != nil {
 			return err
 		}

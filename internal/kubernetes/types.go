@@ -36,12 +36,8 @@ const (
 	sectionValues  section = "values of enums"
 	sectionGates   section = "feature gates"
 	sectionColumns section = "columns of tables"
+	sectionTypes   section = "types" // structs, with the types of their fields: which kind has them
 )
-
-// sections are those parts in the order of the report, before the functions.
-func sections() []section {
-	return []section{sectionKinds, sectionFields, sectionValues, sectionGates, sectionColumns}
-}
 
 func (s surface) add(in section, name string, p properties) {
 	if s[in] == nil {
@@ -100,6 +96,7 @@ func parse(dir string) (*source, error) {
 
 func (s surface) addPackage(p *source) {
 	for _, file := range p.files {
+		imported := groupVersions(file)
 		for _, decl := range file.Decls {
 			group, ok := decl.(*ast.GenDecl)
 			if !ok {
@@ -108,7 +105,7 @@ func (s surface) addPackage(p *source) {
 			for _, spec := range group.Specs {
 				switch spec := spec.(type) {
 				case *ast.TypeSpec:
-					s.addType(p, spec, markers(group.Doc, spec.Doc, above(file, group)))
+					s.addType(p, spec, imported, markers(group.Doc, spec.Doc, above(file, group)))
 				case *ast.ValueSpec:
 					if group.Tok == token.CONST {
 						s.addValue(p, spec, markers(spec.Doc))
@@ -121,12 +118,13 @@ func (s surface) addPackage(p *source) {
 
 // addType adds a struct: as a kind, if it has metadata of a type and is no list, and field by
 // field.
-func (s surface) addType(p *source, spec *ast.TypeSpec, marks []string) {
+func (s surface) addType(p *source, spec *ast.TypeSpec, imported map[string]string, marks []string) {
+	name := p.groupVersion + " " + spec.Name.Name
+	s.add(sectionTypes, name, typesIn(spec.Type, p.groupVersion, imported))
 	body, ok := spec.Type.(*ast.StructType)
 	if !ok {
 		return
 	}
-	name := p.groupVersion + " " + spec.Name.Name
 	kind := false
 	for _, field := range body.Fields.List {
 		written := text(field.Type)

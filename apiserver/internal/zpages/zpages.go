@@ -41,7 +41,7 @@ const maxAccept = 4 << 10
 // Process is what /statusz tells.
 type Process struct {
 	Started time.Time
-	// GoVersion, and the version of the API and of what it emulates, such as 1.36.
+	// GoVersion, and the version of the API and of what it emulates, such as 1.37.
 	GoVersion, Version, Emulates string
 	// Paths that are served; of those for people the first folders are shown.
 	Paths func() []string
