@@ -116,7 +116,12 @@ func (e *Env) accountNamespace() string {
 	return serviceAccountNamespace
 }
 
-// bind creates the roles, and binds each to the service account of the operator.
+// placeholder is the namespace that generated manifests name in place of the operator's own:
+// kustomize, and steer package, write that there.
+const placeholder = "system"
+
+// bind creates the roles, and binds each to the service account of the operator. On an API
+// server that others use the operator's own namespace is that of the test.
 func (e *Env) bind(roles []manifest.Object) error {
 	namespaces := map[string]bool{e.accountNamespace(): true}
 	var objects []manifest.Object
@@ -125,7 +130,7 @@ func (e *Env) bind(roles []manifest.Object) error {
 		if !strings.HasSuffix(kind, "Role") { // what else is in the folder is deployment
 			continue
 		}
-		if kind == "Role" && namespace == "" {
+		if kind == "Role" && (namespace == "" || namespace == placeholder && e.Plane == nil) {
 			namespace = e.Namespace
 		}
 		if namespace != "" {

@@ -32,7 +32,8 @@ import (
 // A suite runs on both if it leaves namespaces out of its objects, manifests and
 // keys, or uses [Env.Namespace], and lists in that namespace. The operator then
 // watches the namespace of the test only, under its role, which is created under
-// a name of its own and removed with the test. Definitions of CRDs stay.
+// a name of its own and removed with the test; Roles of the namespace system, which
+// stands for the operator's own, are in that of the test. Definitions of CRDs stay.
 //
 // What an API server that others use cannot give skips the test, by name:
 // Options.Plane and Options.Workloads, virtual time, cluster-scoped objects,

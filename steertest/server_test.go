@@ -5,6 +5,7 @@ package steertest_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/controlplane"
 	"github.com/steer-dev/steer/steertest"
 )
 
@@ -24,7 +26,7 @@ func TestASuiteWithoutNamespacesRunsAnywhere(t *testing.T) {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
 			env := steertest.New(t, steertest.Options{
-				Scheme: scheme(t), Setup: setup, Role: role(t, "get, list, watch, create, patch, delete"),
+				Scheme: scheme(t), Setup: setup, Role: roleWithOwnNamespace(t),
 				Objects: []client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "other"}}},
 			})
 			env.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "source"}, Data: map[string]string{"a": "1"}})
@@ -48,5 +50,41 @@ func TestASuiteWithoutNamespacesRunsAnywhere(t *testing.T) {
 				t.Errorf("eve deletes: %v", err)
 			}
 		})
+	}
+}
+
+// roleWithOwnNamespace is a role file as markers with namespace=system make it.
+func roleWithOwnNamespace(t *testing.T) string {
+	t.Helper()
+	file := role(t, "get, list, watch, create, patch, delete")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := `---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: manager-role, namespace: system}
+rules:
+- {apiGroups: [""], resources: [secrets], verbs: [create]}
+`
+	if err := os.WriteFile(file, append(text, own...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestASuiteRunsOnTheServerOfAKubeconfig(t *testing.T) {
+	t.Parallel()
+	env := steertest.New(t, steertest.Options{Plane: controlplane.Options{Listen: "127.0.0.1:0"}})
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := env.Plane.WriteKubeconfig(kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	suite := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.run=^TestASuiteWithoutNamespacesRunsAnywhere$")
+	suite.Env = append(os.Environ(), steertest.KubeconfigVariable+"="+kubeconfig)
+	out, err := suite.CombinedOutput()
+	if passed := strings.Count(string(out), "    --- PASS: "); err != nil || passed != 3 {
+		t.Errorf("%d tests of 3 passed, %v: %s", passed, err, out)
 	}
 }
