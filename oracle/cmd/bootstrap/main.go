@@ -14,13 +14,16 @@ package main
 import (
 	"bytes"
 	"context"
+	"debug/buildinfo"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
@@ -47,6 +50,20 @@ func main() {
 	}
 }
 
+// recorded returns the version of Kubernetes that a program was built from.
+func recorded(program string) (string, error) {
+	info, err := buildinfo.ReadFile(program)
+	if err != nil {
+		return "", err
+	}
+	for _, module := range info.Deps {
+		if module.Path == "k8s.io/kubernetes" {
+			return strings.TrimPrefix(module.Version, "v"), nil
+		}
+	}
+	return "", fmt.Errorf("%s is not built from the module k8s.io/kubernetes: build it with make oracle", program)
+}
+
 func run(ctx context.Context, of string) (err error) {
 	server, err := upstream.Start(ctx, upstream.Options{})
 	if err != nil {
@@ -59,9 +76,13 @@ func run(ctx context.Context, of string) (err error) {
 	if err != nil {
 		return err
 	}
+	version, err := recorded(filepath.Join(os.Getenv("STEER_UPSTREAM_BIN"), "kube-apiserver"))
+	if err != nil {
+		return err
+	}
 	fmt.Println("# Copyright The Steer Authors.")
 	fmt.Println("# SPDX-License-Identifier: Apache-2.0")
-	fmt.Println("# Recorded from kube-apiserver 1.37.2 by oracle/cmd/bootstrap; do not edit.")
+	fmt.Printf("# Recorded from kube-apiserver %s by oracle/cmd/bootstrap; do not edit.\n", version)
 	switch of {
 	case "roles":
 		if err := aggregate(ctx, client); err != nil {
