@@ -216,7 +216,7 @@ func checkToleration(f *valid.Field, t *resourcev1.DeviceToleration) {
 		valid.RequiredOf(f, "operator", t.Operator, resourcev1.DeviceTolerationOpEqual, resourcev1.DeviceTolerationOpExists)
 	}
 	if t.Effect != "" {
-		valid.Supported(f, "effect", t.Effect, resourcev1.DeviceTaintEffectNoExecute, resourcev1.DeviceTaintEffectNoSchedule, resourcev1.DeviceTaintEffectNone)
+		valid.Supported(f, "effect", t.Effect, taintEffects()...)
 	}
 }
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package resource serves the kinds of dynamic resource allocation: DeviceClass,
-// ResourceClaim, ResourceClaimTemplate and ResourceSlice.
+// ResourceClaim, ResourceClaimTemplate, ResourceSlice and DeviceTaintRule.
 package resource
 
 import (
@@ -84,6 +84,7 @@ func Resources() []*resource.Resource {
 			},
 			Selectable: selectSlices(),
 		}.Resource(),
+		taintRules(),
 	}
 }
 

@@ -275,14 +275,22 @@ func checkDevice(f *valid.Field, d, old *resourcev1.Device, placed bool) {
 }
 
 func checkTaint(f *valid.Field, t *resourcev1.DeviceTaint) {
+	checkTaintLabel(f, t)
+	if t.Effect != "" {
+		valid.Supported(f, "effect", t.Effect, taintEffects()...)
+	}
+}
+
+// checkTaintLabel checks key and value of a taint.
+func checkTaintLabel(f *valid.Field, t *resourcev1.DeviceTaint) {
 	f.LabelKey("key", t.Key)
 	if t.Value != "" {
 		f.Problems("value", t.Value, validation.IsValidLabelValue(t.Value))
 	}
-	if t.Effect == "" {
-		return
-	}
-	valid.Supported(f, "effect", t.Effect, resourcev1.DeviceTaintEffectNoExecute, resourcev1.DeviceTaintEffectNoSchedule, resourcev1.DeviceTaintEffectNone)
+}
+
+func taintEffects() []resourcev1.DeviceTaintEffect {
+	return []resourcev1.DeviceTaintEffect{resourcev1.DeviceTaintEffectNoExecute, resourcev1.DeviceTaintEffectNoSchedule, resourcev1.DeviceTaintEffectNone}
 }
 
 // checkNamed checks a map of which the keys are names that may have a domain. Errors of

@@ -26,7 +26,7 @@ func TestVolumeAnswersAreThoseOfKubeAPIServer(t *testing.T) {
 			"csidrivers.storage.k8s.io", "csinodes.storage.k8s.io", "csistoragecapacities.storage.k8s.io",
 			"volumeattributesclasses.storage.k8s.io", "pods",
 		},
-		Names:  []string{"kinds-storage", "kinds-found", "kinds-verbs", "kinds-changes", "kinds-metadata", "kinds-pods"},
+		Names:  []string{"kinds-csinodes", "kinds-storage", "kinds-found", "kinds-verbs", "kinds-changes", "kinds-metadata", "kinds-pods"},
 		Except: map[string]string{"kinds-pods/evicted": "evictions are a part of package pod"},
 	}.Run(t)
 }

@@ -115,11 +115,13 @@ func Resources() []*resource.Resource { //nolint:funlen // a table of kinds
 			Row: driverRow,
 		}.Resource(),
 		kind.Definition[storagev1.CSINode, node]{
-			Group: storagev1.GroupName, Version: "v1", Plural: "csinodes", Cluster: true,
-			Deletion: resource.DeletionRules{ReturnsObject: true},
-			Validate: validateNode,
-			Columns:  kind.Columns("Name", "Drivers:integer", "Age"),
-			Row:      func(n node) []any { return []any{n.Name, kind.Count(n.Spec.Drivers), kind.Age(n)} },
+			Group: storagev1.GroupName, Version: "v1", Plural: "csinodes", Cluster: true, Status: true,
+			Metadata:      kind.Metadata{KeepMetadataInStatus: true},
+			Deletion:      resource.DeletionRules{ReturnsObject: true},
+			PrepareStatus: func(_ context.Context, n, _ node) { n.Status.StorageHealth = nil }, // CSIVolumeHealth is off by default
+			Validate:      validateNode,
+			Columns:       kind.Columns("Name", "Drivers:integer", "Age"),
+			Row:           func(n node) []any { return []any{n.Name, kind.Count(n.Spec.Drivers), kind.Age(n)} },
 		}.Resource(),
 		kind.Definition[storagev1.CSIStorageCapacity, capacity]{
 			Group: storagev1.GroupName, Version: "v1", Plural: "csistoragecapacities",
