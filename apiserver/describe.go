@@ -27,7 +27,7 @@ func (t *served) descriptions() func() *openapi.Documents {
 				}
 			}
 		}
-		return openapi.New(out, openapi.Options{Version: kubernetesVersion, Paths: func(path string) bool { return t.handlers[path] != nil }, Elsewhere: t.describedElsewhere()})
+		return openapi.New(out, openapi.Options{Version: KubernetesVersion, Paths: func(path string) bool { return t.handlers[path] != nil }, Elsewhere: t.describedElsewhere()})
 	})
 }
 

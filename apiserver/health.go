@@ -25,13 +25,13 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
-// kubernetesVersion is the version of the API that is served; clients enable features
+// KubernetesVersion is the version of the API that is served; clients enable features
 // by it.
-const kubernetesVersion = "v1.37.2"
+const KubernetesVersion = "v1.37.2"
 
 // KubernetesMinor returns the minor version of the API that is served, such as 36.
 func KubernetesMinor() int {
-	minor, err := strconv.Atoi(strings.Split(kubernetesVersion, ".")[1])
+	minor, err := strconv.Atoi(strings.Split(KubernetesVersion, ".")[1])
 	if err != nil {
 		panic("apiserver: " + err.Error()) // it is a constant
 	}
@@ -94,7 +94,7 @@ func (s *Server) version(w http.ResponseWriter, r *http.Request) {
 	}
 	raw, err := json.MarshalIndent(version.Info{
 		Major: "1", Minor: "37", EmulationMajor: "1", EmulationMinor: "37", MinCompatibilityMajor: "1", MinCompatibilityMinor: "36",
-		GitVersion: kubernetesVersion + "+steer." + steer, GitTreeState: "clean",
+		GitVersion: KubernetesVersion + "+steer." + steer, GitTreeState: "clean",
 		GoVersion: runtime.Version(), Compiler: runtime.Compiler, Platform: runtime.GOOS + "/" + runtime.GOARCH,
 	}, "", "  ")
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *Server) version(w http.ResponseWriter, r *http.Request) {
 
 // statusz answers /statusz.
 func (s *Server) statusz() http.Handler {
-	number := strings.TrimPrefix(kubernetesVersion, "v")
+	number := strings.TrimPrefix(KubernetesVersion, "v")
 	return zpages.Statusz(zpages.Process{
 		Started: time.Now(), GoVersion: runtime.Version(),
 		Version: number, Emulates: number[:strings.LastIndex(number, ".")], Paths: s.paths,

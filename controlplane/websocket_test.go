@@ -74,7 +74,7 @@ var frames = websocket.Codec{Unmarshal: func(data []byte, kind byte, v any) erro
 	return nil
 }}
 
-// TestWatchWorksOverAWebSocket holds what kube-apiserver 1.37.2 does: JSON as texts,
+// TestWatchWorksOverAWebSocket holds what kube-apiserver does: JSON as texts,
 // one event in each with its line end, protobuf as binary messages without length,
 // and an orderly close when the time is up.
 func TestWatchWorksOverAWebSocket(t *testing.T) {

@@ -45,7 +45,7 @@ func get(t *testing.T, d *Documents, path, accept string) (*httptest.ResponseRec
 	return w, out
 }
 
-// TestLegacyDocuments compares with the answers of kube-apiserver 1.37.2.
+// TestLegacyDocuments compares with the answers of kube-apiserver.
 func TestLegacyDocuments(t *testing.T) {
 	t.Parallel()
 	d := New(resources, Options{ServerAddress: "192.0.2.1:6443"})

@@ -121,7 +121,7 @@ func withoutDescriptions(t *testing.T, paths map[string]any) {
 	}
 }
 
-// TestCustomResourceDocument compares with the document of kube-apiserver 1.37.2 for
+// TestCustomResourceDocument compares with the document of kube-apiserver for
 // the same definition.
 func TestCustomResourceDocument(t *testing.T) {
 	t.Parallel()

@@ -31,7 +31,7 @@ var columns = []Column{
 	{Name: "Age", Type: "date", Path: ".metadata.creationTimestamp"},
 }
 
-// TestCustomCells compares with the cells of kube-apiserver 1.37.2 for the same objects
+// TestCustomCells compares with the cells of kube-apiserver for the same objects
 // and columns.
 func TestCustomCells(t *testing.T) {
 	t.Parallel()

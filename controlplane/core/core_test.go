@@ -22,7 +22,7 @@ import (
 	"github.com/steer-dev/steer/controlplane/core"
 )
 
-// recorded is an object as it was sent to kube-apiserver 1.37.2, and as it was
+// recorded is an object as it was sent to kube-apiserver, and as it was
 // stored and shown.
 type recorded struct {
 	Input   json.RawMessage `json:"input"`
@@ -220,7 +220,7 @@ func encodeAny(t *testing.T, v any) any {
 }
 
 // TestResourcesHaveTheNamesOfKubernetes compares names, scope and subresources with what
-// kube-apiserver 1.37.2 tells about itself.
+// kube-apiserver tells about itself.
 func TestResourcesHaveTheNamesOfKubernetes(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("testdata/discovery.json")

@@ -8,6 +8,7 @@ import (
 	kresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/controlplane/workloads/internal/cluster"
 	"github.com/steer-dev/steer/storage"
 )
@@ -53,7 +54,7 @@ func (t *visit) lookNode(key storage.Key) {
 				{Type: corev1.NodeInternalIP, Address: nodeAddress}, {Type: corev1.NodeHostName, Address: NodeName},
 			},
 			NodeInfo: corev1.NodeSystemInfo{
-				OperatingSystem: "linux", Architecture: "amd64", KubeletVersion: "v1.37.2+steer", OSImage: "simulated by Steer",
+				OperatingSystem: "linux", Architecture: "amd64", KubeletVersion: apiserver.KubernetesVersion + "+steer", OSImage: "simulated by Steer",
 				KernelVersion: "none", ContainerRuntimeVersion: "none://0",
 			},
 		},

@@ -184,16 +184,26 @@ func (m move) edit(path string, to func(text []byte) ([]byte, error)) error {
 	return os.WriteFile(path, text, 0o644) //nolint:gosec // the mode of a file that is there stays
 }
 
-// versions writes the version into what says which one is served.
+// recordedPages name the version whose answers are recorded, and no other.
+func recordedPages() []string {
+	return []string{"README.md", "docs/behaviour.md", "docs/guarantees.md", "docs/kinds.md", "oracle/README.md"}
+}
+
+// versions writes the version into what says which one is served, or recorded.
 func (m move) versions() error {
 	var older int
 	if _, err := fmt.Sscanf(m.was, "v0.%d.", &older); err != nil {
 		return fmt.Errorf("%s: %w", m.was, err)
 	}
-	for _, served := range []struct{ path, old, new string }{
-		{"apiserver/health.go", `"v1` + strings.TrimPrefix(m.was, "v0") + `"`, `"` + m.release.server + `"`},
+	was, is := "1"+strings.TrimPrefix(m.was, "v0"), strings.TrimPrefix(m.release.server, "v")
+	edits := []struct{ path, old, new string }{
+		{"apiserver/health.go", `"v` + was + `"`, `"v` + is + `"`},
 		{"cmd/steer/internal/command/version.go", fmt.Sprint("KubernetesMinor = ", older), fmt.Sprint("KubernetesMinor = ", m.release.minor)},
-	} {
+	}
+	for _, page := range recordedPages() {
+		edits = append(edits, struct{ path, old, new string }{page, was, is})
+	}
+	for _, served := range edits {
 		err := m.edit(served.path, func(text []byte) ([]byte, error) {
 			if !bytes.Contains(text, []byte(served.old)) {
 				return nil, fmt.Errorf("%s does not have %s: mend internal/kubernetes/move.go", served.path, served.old)

@@ -91,8 +91,11 @@ replace k8s.io/new => k8s.io/new v0.37.2
 func TestMoveWritesTheVersionThatIsServed(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{
-		"apiserver/health.go":                   "const kubernetesVersion = \"v1.36.3\"\n",
+		"apiserver/health.go":                   "const KubernetesVersion = \"v1.36.3\"\n",
 		"cmd/steer/internal/command/version.go": "\tKubernetesMinor = 36\n",
+	}
+	for _, page := range recordedPages() {
+		files[page] = "recorded from kube-apiserver 1.36.3\n"
 	}
 	root := write(t, files)
 	m := move{root: root, was: "v0.36.3", release: nextRelease}
@@ -100,8 +103,9 @@ func TestMoveWritesTheVersionThatIsServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		"apiserver/health.go":                   "const kubernetesVersion = \"v1.37.2\"\n",
+		"apiserver/health.go":                   "const KubernetesVersion = \"v1.37.2\"\n",
 		"cmd/steer/internal/command/version.go": "\tKubernetesMinor = 37\n",
+		"docs/kinds.md":                         "recorded from kube-apiserver 1.37.2\n",
 	} {
 		if got, err := os.ReadFile(filepath.Join(root, path)); err != nil || string(got) != want {
 			t.Errorf("%s: %q %v, want %q", path, got, err, want)
@@ -164,5 +168,23 @@ func TestSourcesOfAModuleForANewerGoAreRead(t *testing.T) {
 	}
 	if _, err := s.dir(t.Context(), name, "v0.2.0"); err == nil {
 		t.Error("a version that is not there has sources")
+	}
+}
+
+func TestPagesNameTheVersionThatIsRecorded(t *testing.T) {
+	t.Parallel()
+	served, err := os.ReadFile(filepath.Join("..", "..", "apiserver", "health.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(served), `KubernetesVersion = "v`)
+	version, _, ended := strings.Cut(rest, `"`)
+	if !found || !ended {
+		t.Fatal("apiserver/health.go does not say which version is served")
+	}
+	for _, page := range recordedPages() {
+		if text, err := os.ReadFile(filepath.Join("..", "..", page)); err != nil || !strings.Contains(string(text), version) {
+			t.Errorf("%s does not name %s, %v", page, version, err)
+		}
 	}
 }

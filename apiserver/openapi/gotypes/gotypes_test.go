@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestDefinitionsOfTheAppsGroup compares with the definitions of kube-apiserver 1.37.2
+// TestDefinitionsOfTheAppsGroup compares with the definitions of kube-apiserver
 // for apps/v1, in testdata without descriptions and unions, which are not generated.
 func TestDefinitionsOfTheAppsGroup(t *testing.T) {
 	t.Parallel()
