@@ -14,6 +14,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -45,7 +46,7 @@ type options struct {
 	binaries  string
 }
 
-func run(ctx context.Context, out io.Writer, o options) error {
+func run(ctx context.Context, out io.Writer, o options) (err error) {
 	if o.to == "" {
 		return fmt.Errorf("give the version to report, such as -to 1.38")
 	}
@@ -57,7 +58,7 @@ func run(ctx context.Context, out io.Writer, o options) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(unpacked)
+	defer func() { err = errors.Join(err, os.RemoveAll(unpacked)) }()
 	modules := sources{unpacked: unpacked}
 	if err := announce(ctx, out, modules, older, newer); err != nil {
 		return err

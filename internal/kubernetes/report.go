@@ -128,7 +128,7 @@ func reportKinds(out io.Writer, was, is surface, h here, all bool) {
 		}
 	}
 	files := map[string]bool{}
-	print := func(title, where string) {
+	list := func(title, where string) {
 		if len(lines[title]) == 0 {
 			return
 		}
@@ -143,10 +143,10 @@ func reportKinds(out io.Writer, was, is surface, h here, all bool) {
 			where = ", here " + file
 			files[file] = files[file] || len(lines[kind]) > 0
 		}
-		print(kind, where)
+		list(kind, where)
 	}
 	for _, title := range []string{ofMany, ofNone, notDefault} {
-		print(title, "")
+		list(title, "")
 	}
 	fmt.Fprintf(out, "\n## files that define those kinds\n\n")
 	for _, file := range slices.Sorted(maps.Keys(files)) {
