@@ -7,11 +7,9 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
-	"strings"
 	"sync"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver/resource"
@@ -54,13 +52,13 @@ func validateBundle(b, old bundle) field.ErrorList {
 	metadata, spec := root.Child("metadata"), root.Child("spec")
 	signer := b.Spec.SignerName
 	if b.GenerateName != "" {
-		metadata.Problems("generateName", b.GenerateName, bundleNameProblems(b.GenerateName, signer, true))
+		metadata.Problems("generateName", b.GenerateName, valid.BundleNameProblems(b.GenerateName, signer, true))
 	}
 	if b.Name != "" {
-		metadata.Problems("name", b.Name, bundleNameProblems(b.Name, signer, false))
+		metadata.Problems("name", b.Name, valid.BundleNameProblems(b.Name, signer, false))
 	}
 	if signer != "" {
-		spec.Add(validateSigner(signer, spec.PathOf("signerName"))...)
+		spec.SignerName("signerName", signer)
 	}
 	if old == nil || old.Spec.TrustBundle != b.Spec.TrustBundle {
 		checkAnchors(&spec, "trustBundle", b.Spec.TrustBundle)
@@ -69,23 +67,6 @@ func validateBundle(b, old bundle) field.ErrorList {
 		spec.Unchanged("signerName", signer, old.Spec.SignerName)
 	}
 	return errs
-}
-
-// bundleNameProblems are those of a name, or of the prefix of a generated one: the bundles of a
-// signer have its name in theirs, and no other bundles have the name of one.
-func bundleNameProblems(name, signer string, prefix bool) []string {
-	if signer == "" {
-		if strings.Contains(name, ":") {
-			return []string{`ClusterTrustBundle without signer name must not have ":" in its name`}
-		}
-		return apivalidation.NameIsDNSSubdomain(name, prefix)
-	}
-	begin := strings.ReplaceAll(signer, "/", ":") + ":"
-	rest, found := strings.CutPrefix(name, begin)
-	if !found {
-		return []string{fmt.Sprintf("ClusterTrustBundle for signerName %s must be named with prefix %s", signer, begin)}
-	}
-	return apivalidation.NameIsDNSSubdomain(rest, prefix)
 }
 
 // checkAnchors requires certificates of authorities in PEM, each of them once.

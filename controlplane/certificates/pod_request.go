@@ -11,15 +11,11 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver/resource"
@@ -114,8 +110,8 @@ func validatePodRequest(r, old podRequest) field.ErrorList {
 		return errs
 	}
 	f, spec := root.Child("spec"), &r.Spec
-	f.Add(validateSigner(spec.SignerName, f.PathOf("signerName"))...)
-	checkUserAnnotations(&f, "unverifiedUserAnnotations", spec.UnverifiedUserAnnotations)
+	f.SignerName("signerName", spec.SignerName)
+	f.UserAnnotations("unverifiedUserAnnotations", spec.UnverifiedUserAnnotations)
 	for _, of := range []struct{ object, name, uid string }{
 		{"pod", spec.PodName, string(spec.PodUID)},
 		{"serviceAccount", spec.ServiceAccountName, string(spec.ServiceAccountUID)},
@@ -130,7 +126,7 @@ func validatePodRequest(r, old podRequest) field.ErrorList {
 		}
 	}
 	longest := int32(longestPodLife)
-	if domain, _, _ := strings.Cut(spec.SignerName, "/"); domain == "kubernetes.io" || strings.HasSuffix(domain, ".kubernetes.io") {
+	if valid.IsKubernetesSigner(spec.SignerName) {
 		longest = longestOwnLife
 	}
 	if s := *spec.MaxExpirationSeconds; s < shortestLife || s > longest {
@@ -142,16 +138,6 @@ func validatePodRequest(r, old podRequest) field.ErrorList {
 	}
 	checkStub(&f, "stubPKCS10Request", spec.StubPKCS10Request)
 	return errs
-}
-
-// checkUserAnnotations requires keys with a domain, and a bounded size.
-func checkUserAnnotations(f *valid.Field, name string, annotations map[string]string) {
-	for _, key := range slices.Sorted(maps.Keys(annotations)) {
-		f.Add(validation.IsDomainPrefixedKey(f.PathOf(name), strings.ToLower(key))...)
-	}
-	if apivalidation.ValidateAnnotationsSize(annotations) != nil {
-		f.TooLong(name, apivalidation.TotalAnnotationSizeLimitB)
-	}
 }
 
 // checkStub checks a PKCS #10 request, of which nothing but the key and the signature matters.

@@ -11,13 +11,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/steer-dev/steer/controlplane/core/valid"
 )
 
 // minSeconds is the smallest expirationSeconds.
@@ -37,7 +37,8 @@ func validate(r request) field.ErrorList {
 	if r.Spec.SignerName == legacySigner {
 		errs = append(errs, field.Invalid(path.Child("signerName"), r.Spec.SignerName, "the legacy signerName is not allowed via this API version"))
 	} else {
-		errs = append(errs, validateSigner(r.Spec.SignerName, path.Child("signerName"))...)
+		f := valid.At(path, &errs)
+		f.SignerName("signerName", r.Spec.SignerName)
 	}
 	if s := r.Spec.ExpirationSeconds; s != nil && *s < minSeconds {
 		errs = append(errs, field.Invalid(path.Child("expirationSeconds"), *s, "may not specify a duration less than 600 seconds (10 minutes)"))
@@ -82,36 +83,6 @@ func allUsages() map[certificatesv1.KeyUsage]bool {
 		out[u] = true
 	}
 	return out
-}
-
-// validateSigner checks a name of the form "domain/path".
-func validateSigner(name string, path *field.Path) field.ErrorList {
-	if name == "" {
-		return field.ErrorList{field.Required(path, "")}
-	}
-	segments := strings.Split(name, "/")
-	if len(segments) != 2 {
-		return field.ErrorList{field.Invalid(path, name, "must be a fully qualified domain and path of the form 'example.com/signer-name'")}
-	}
-	var errs field.ErrorList
-	labels := strings.Split(segments[0], ".")
-	for _, label := range labels {
-		for _, problem := range validation.IsDNS1123Label(label) {
-			errs = append(errs, field.Invalid(path, segments[0], fmt.Sprintf("validating label %q: %s", label, problem)))
-		}
-	}
-	if len(labels) < 2 {
-		errs = append(errs, field.Invalid(path, segments[0], "should be a domain with at least two segments separated by dots"))
-	}
-	for _, label := range strings.Split(segments[1], ".") {
-		for _, problem := range validation.IsDNS1123Subdomain(label) {
-			errs = append(errs, field.Invalid(path, segments[1], fmt.Sprintf("validating label %q: %s", label, problem)))
-		}
-	}
-	if limit := validation.DNS1123SubdomainMaxLength + validation.DNS1123LabelMaxLength + 1; len(segments[1]) > limit {
-		errs = append(errs, field.TooLong(path, segments[1], limit))
-	}
-	return errs
 }
 
 func validateConditions(r request) field.ErrorList {

@@ -28,19 +28,58 @@ func PrepareTemplate(t *corev1.PodTemplateSpec) { Prepare(&t.Spec) }
 func Prepare(s *corev1.PodSpec) {
 	s.SchedulingGroup = nil
 	for i := range s.Volumes {
-		if p := s.Volumes[i].Projected; p != nil {
-			if len(p.Sources) == 0 {
-				p.Sources = nil
-			}
-			for j := range p.Sources {
-				p.Sources[j].ClusterTrustBundle, p.Sources[j].PodCertificate = nil, nil
-			}
-		}
+		prepareVolume(&s.Volumes[i])
 	}
 	for _, list := range [][]corev1.Container{s.InitContainers, s.Containers} {
 		for i := range list {
 			if l := list[i].Lifecycle; l != nil {
 				l.StopSignal = nil
+			}
+		}
+	}
+}
+
+// prepareVolume drops the owners of files: AtomicWriteVolumeUserFields is off by default.
+func prepareVolume(v *corev1.Volume) {
+	keys := func(items []corev1.KeyToPath) {
+		for i := range items {
+			items[i].User = nil
+		}
+	}
+	fields := func(items []corev1.DownwardAPIVolumeFile) {
+		for i := range items {
+			items[i].User = nil
+		}
+	}
+	switch {
+	case v.Secret != nil:
+		v.Secret.DefaultUser = nil
+		keys(v.Secret.Items)
+	case v.ConfigMap != nil:
+		v.ConfigMap.DefaultUser = nil
+		keys(v.ConfigMap.Items)
+	case v.DownwardAPI != nil:
+		v.DownwardAPI.DefaultUser = nil
+		fields(v.DownwardAPI.Items)
+	case v.Projected != nil:
+		if len(v.Projected.Sources) == 0 {
+			v.Projected.Sources = nil
+		}
+		v.Projected.DefaultUser = nil
+		for i := range v.Projected.Sources {
+			switch s := &v.Projected.Sources[i]; {
+			case s.Secret != nil:
+				keys(s.Secret.Items)
+			case s.DownwardAPI != nil:
+				fields(s.DownwardAPI.Items)
+			case s.ConfigMap != nil:
+				keys(s.ConfigMap.Items)
+			case s.ServiceAccountToken != nil:
+				s.ServiceAccountToken.User = nil
+			case s.ClusterTrustBundle != nil:
+				s.ClusterTrustBundle.User = nil
+			case s.PodCertificate != nil:
+				s.PodCertificate.User = nil
 			}
 		}
 	}

@@ -7,6 +7,7 @@
 package podwarning
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/steer-dev/steer/controlplane/core/kind"
 	"github.com/steer-dev/steer/controlplane/core/podspec"
 	"github.com/steer-dev/steer/controlplane/core/valid"
 )
@@ -174,7 +176,7 @@ func (f file) String() string {
 	switch f.kind {
 	case "":
 		return strconv.Quote(f.path)
-	case "ConfigMap", "Secret":
+	case "ConfigMap", "Secret", "ClusterTrustBundle":
 		return fmt.Sprintf("%q (%s %q)", f.path, f.kind, f.name)
 	}
 	return fmt.Sprintf("%q (%s)", f.path, f.kind)
@@ -215,6 +217,18 @@ func (w *warner) overlaps(v *corev1.Volume) {
 				fields(s.DownwardAPI.Items, "DownwardAPI")
 			case s.ServiceAccountToken != nil:
 				files = append(files, file{s.ServiceAccountToken.Path, "ServiceAccountToken", ""})
+			case s.ClusterTrustBundle != nil:
+				b := s.ClusterTrustBundle
+				files = append(files, file{b.Path, "ClusterTrustBundle", cmp.Or(kind.Value(b.Name), kind.Value(b.SignerName))})
+			case s.PodCertificate != nil:
+				for _, f := range []file{
+					{s.PodCertificate.CertificateChainPath, "PodCertificate chain", ""}, {s.PodCertificate.KeyPath, "PodCertificate key", ""},
+					{s.PodCertificate.CredentialBundlePath, "PodCertificate credential bundle", ""},
+				} {
+					if f.path != "" {
+						files = append(files, f)
+					}
+				}
 			case *s == corev1.VolumeProjection{}:
 				w.out = append(w.out, fmt.Sprintf("volume %q (Projected) has no sources provided", v.Name))
 			}

@@ -24,9 +24,9 @@ func TestVolumeAnswersAreThoseOfKubeAPIServer(t *testing.T) {
 		Of: []string{
 			"persistentvolumes", "persistentvolumeclaims", "storageclasses.storage.k8s.io", "volumeattachments.storage.k8s.io",
 			"csidrivers.storage.k8s.io", "csinodes.storage.k8s.io", "csistoragecapacities.storage.k8s.io",
-			"volumeattributesclasses.storage.k8s.io", "pods",
+			"volumeattributesclasses.storage.k8s.io", "pods", "deployments.apps",
 		},
-		Names:  []string{"kinds-csinodes", "kinds-storage", "kinds-found", "kinds-verbs", "kinds-changes", "kinds-metadata", "kinds-pods"},
+		Names:  []string{"kinds-csinodes", "kinds-projected", "kinds-storage", "kinds-found", "kinds-verbs", "kinds-changes", "kinds-metadata", "kinds-pods"},
 		Except: map[string]string{"kinds-pods/evicted": "evictions are a part of package pod"},
 	}.Run(t)
 }

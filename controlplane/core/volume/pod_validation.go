@@ -283,6 +283,17 @@ func checkProjected(f *valid.Field, sources []corev1.VolumeProjection) {
 			in := at.Child("serviceAccountToken")
 			checkTokenFile(f, &in, t)
 		}
+		if b := p.ClusterTrustBundle; b != nil {
+			set++
+			in := at.Child("clusterTrustBundle")
+			checkBundleFile(&in, b)
+			once(b.Path, b.Path)
+		}
+		if c := p.PodCertificate; c != nil {
+			set++
+			in := at.Child("podCertificate")
+			checkCertificateFiles(&in, c, once)
+		}
 		if set > 1 {
 			at.Forbidden(valid.Self, "may not specify more than 1 volume type per source")
 		}
