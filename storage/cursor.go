@@ -21,7 +21,7 @@ const (
 type cursor struct {
 	mirror *Mirror
 	prefix string
-	feed   *feed // nil for all buckets
+	bucket *bucketHistory // nil for all buckets
 	topics *topics
 	topic  *topic
 
@@ -39,7 +39,7 @@ type cursor struct {
 func (c *cursor) Next(ctx context.Context) (Batch, error) {
 	for {
 		ended := ctx.Err()
-		b, wake, err := c.collect(ended == nil)
+		b, wakeup, err := c.collect(ended == nil)
 		if err != nil || len(b.Events) > 0 {
 			return b, err
 		}
@@ -47,10 +47,10 @@ func (c *cursor) Next(ctx context.Context) (Batch, error) {
 			return Batch{}, ended
 		}
 		select {
-		case <-wake.fired:
+		case <-wakeup.fired:
 			// The topic had no event before this one, so the cursor has seen everything
 			// below it.
-			c.seen = max(c.seen, wake.at-1)
+			c.seen = max(c.seen, wakeup.at-1)
 		case <-c.closed:
 		case <-ctx.Done():
 		}
@@ -65,7 +65,7 @@ func (c *cursor) Poll() (Batch, error) {
 
 // collect returns the next events and, if there are none and arm is set, a wakeup for
 // the next one.
-func (c *cursor) collect(arm bool) (Batch, *wake, error) {
+func (c *cursor) collect(arm bool) (Batch, *wakeup, error) {
 	m := c.mirror
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -99,8 +99,8 @@ func (c *cursor) collect(arm bool) (Batch, *wake, error) {
 // revision: a reader that resumes after it has lost none.
 func (c *cursor) unread() Batch {
 	h := &c.mirror.history
-	b := Batch{Events: make([]Event, 0, h.count(c.feed, c.seen, usualBatch)), Revision: c.mirror.revision}
-	h.next(c.feed, c.seen, func(e *entry) bool {
+	b := Batch{Events: make([]Event, 0, h.count(c.bucket, c.seen, usualBatch)), Revision: c.mirror.revision}
+	h.next(c.bucket, c.seen, func(e *entry) bool {
 		if !strings.HasPrefix(e.Record.Key.Name, c.prefix) {
 			return true
 		}

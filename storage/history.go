@@ -47,9 +47,9 @@ type history struct {
 
 	// floor is the lowest revision at which any reader can start: the one that the
 	// store began with or was compacted to.
-	floor Revision
-	feeds map[string]*feed
-	all   topics
+	floor   Revision
+	buckets map[string]*bucketHistory
+	all     topics
 
 	// roots are snapshots at some revisions above base, oldest first, from which
 	// older views are computed; recent are views computed that way. unrooted counts the
@@ -77,8 +77,8 @@ func (e *entry) cost() int {
 	return n
 }
 
-// feed is the history of one bucket.
-type feed struct {
+// bucketHistory is the history of one bucket.
+type bucketHistory struct {
 	// marks are the kept events of the bucket.
 	marks ring[mark]
 	// dropped is the newest revision with an event that is not kept any more.
@@ -93,7 +93,7 @@ type mark struct {
 }
 
 // newest returns the newest revision that changed the bucket, 0 for none.
-func (f *feed) newest() Revision {
+func (f *bucketHistory) newest() Revision {
 	if n := f.marks.len(); n > 0 {
 		return f.marks.at(n - 1).revision
 	}
@@ -101,7 +101,7 @@ func (f *feed) newest() Revision {
 }
 
 // above returns the index of the first mark above a revision.
-func (f *feed) above(rev Revision) int {
+func (f *bucketHistory) above(rev Revision) int {
 	return sort.Search(f.marks.len(), func(i int) bool { return f.marks.at(i).revision > rev })
 }
 
@@ -129,7 +129,7 @@ func (h *history) append(events []Event, at time.Time) {
 		h.bytes += cost
 		h.lagBytes += cost
 
-		f := h.feed(e.Record.Key.Bucket)
+		f := h.bucket(e.Record.Key.Bucket)
 		f.marks.push(mark{e.Record.Modified, h.end() - 1})
 		for t := range f.topics.following(e.Record.Key.Name) {
 			t.publish(e)
@@ -172,7 +172,7 @@ func (h *history) drop() {
 		e := h.entries.pop()
 		h.first++
 		h.bytes -= e.cost()
-		f := h.feeds[e.Record.Key.Bucket]
+		f := h.buckets[e.Record.Key.Bucket]
 		f.dropped = f.marks.pop().revision
 		name := e.Record.Key.Name
 		for t := range f.topics.following(name) {
@@ -215,38 +215,38 @@ func (h *history) reset(rev Revision, buckets iter.Seq[string]) {
 	h.base, h.lag, h.floor = rev, rev, rev
 	h.roots, h.recent, h.unrooted = nil, nil, 0
 	for bucket := range buckets {
-		h.feed(bucket)
+		h.bucket(bucket)
 	}
-	for _, f := range h.feeds {
+	for _, f := range h.buckets {
 		f.marks, f.dropped = ring[mark]{}, rev
 		f.topics.lose(rev)
 	}
 	h.all.lose(rev)
 }
 
-func (h *history) feed(bucket string) *feed {
-	f := h.feeds[bucket]
+func (h *history) bucket(bucket string) *bucketHistory {
+	f := h.buckets[bucket]
 	if f == nil {
-		if h.feeds == nil {
-			h.feeds = map[string]*feed{}
+		if h.buckets == nil {
+			h.buckets = map[string]*bucketHistory{}
 		}
-		f = &feed{}
-		h.feeds[bucket] = f
+		f = &bucketHistory{}
+		h.buckets[bucket] = f
 	}
 	return f
 }
 
 // reach returns the oldest revision after which all events of the range are kept.
-func (h *history) reach(f *feed) Revision {
+func (h *history) reach(f *bucketHistory) Revision {
 	if f == nil {
 		return h.base
 	}
 	return max(h.floor, f.dropped)
 }
 
-// next calls yield with the kept events of a bucket (of all, for a nil feed)
+// next calls yield with the kept events of a bucket (of all, for a nil one)
 // above a revision, in order, until it returns false.
-func (h *history) next(f *feed, above Revision, yield func(*entry) bool) {
+func (h *history) next(f *bucketHistory, above Revision, yield func(*entry) bool) {
 	if f == nil {
 		for at := h.above(above); at < h.end(); at++ {
 			if !yield(h.entry(at)) {
@@ -263,7 +263,7 @@ func (h *history) next(f *feed, above Revision, yield func(*entry) bool) {
 }
 
 // count returns how many events next yields, at most most.
-func (h *history) count(f *feed, above Revision, most int) int {
+func (h *history) count(f *bucketHistory, above Revision, most int) int {
 	if f == nil {
 		return min(h.end()-h.above(above), most)
 	}
@@ -278,7 +278,7 @@ func (h *history) count(f *feed, above Revision, most int) int {
 
 // event returns the kept event of a key at a revision, or nil.
 func (h *history) event(key Key, rev Revision) *Event {
-	f := h.feeds[key.Bucket]
+	f := h.buckets[key.Bucket]
 	if f == nil {
 		return nil
 	}
@@ -333,7 +333,7 @@ func (h *history) remember(v *view) {
 // wakeAll wakes every waiting cursor.
 func (h *history) wakeAll() {
 	h.all.wakeAll()
-	for _, f := range h.feeds {
+	for _, f := range h.buckets {
 		f.topics.wakeAll()
 	}
 }

@@ -286,7 +286,7 @@ func (m *Mirror) LastModified(buckets ...string) Revision {
 	defer m.mu.RUnlock()
 	newest := Revision(0)
 	for _, name := range buckets {
-		if f := m.history.feeds[name]; f != nil {
+		if f := m.history.buckets[name]; f != nil {
 			newest = max(newest, f.newest())
 		}
 	}
@@ -323,10 +323,10 @@ func (m *Mirror) Watch(r Range, after Revision) (Cursor, error) {
 		return nil, ErrClosed
 	}
 	m.history.trim(time.Now())
-	var f *feed
+	var f *bucketHistory
 	topics, last := &m.history.all, m.revision
 	if r.Bucket != "" {
-		f = m.history.feed(r.Bucket)
+		f = m.history.bucket(r.Bucket)
 		topics, last = &f.topics, f.newest()
 	}
 	reach := m.history.reach(f)
@@ -334,7 +334,7 @@ func (m *Mirror) Watch(r Range, after Revision) (Cursor, error) {
 		return nil, fmt.Errorf("watch %s/%s after revision %d: %w", r.Bucket, r.Prefix, after, err)
 	}
 	return &cursor{
-		mirror: m, prefix: r.Prefix, feed: f, topics: topics,
+		mirror: m, prefix: r.Prefix, bucket: f, topics: topics,
 		topic: topics.join(r.Prefix, r.WakeOn, last, reach), seen: after, closed: make(chan struct{}),
 	}, nil
 }

@@ -30,14 +30,14 @@ type topic struct {
 	// wakeOn is [Range.WakeOn].
 	wakeOn func(Event) bool
 
-	// arming guards wake among readers, who share the store's lock.
+	// arming guards wakeup among readers, who share the store's lock.
 	arming sync.Mutex
-	wake   *wake
+	wakeup *wakeup
 }
 
-// wake is fired by the first event of the topic after its creation; at is the revision
+// wakeup is fired by the first event of the topic after its creation; at is the revision
 // of that event: the waiting cursors have missed none before it.
-type wake struct {
+type wakeup struct {
 	fired chan struct{}
 	at    Revision
 }
@@ -99,7 +99,7 @@ func (ts *topics) following(name string) iter.Seq[*topic] {
 
 // publish wakes the cursors of the topic, unless WakeOn passes the event over.
 func (t *topic) publish(e Event) {
-	if t.wakeOn != nil && t.wake != nil && !t.wakeOn(e) {
+	if t.wakeOn != nil && t.wakeup != nil && !t.wakeOn(e) {
 		return
 	}
 	t.fire(e.Record.Modified)
@@ -107,10 +107,10 @@ func (t *topic) publish(e Event) {
 
 func (t *topic) fire(rev Revision) {
 	t.last = rev
-	if t.wake != nil {
-		t.wake.at = rev
-		close(t.wake.fired)
-		t.wake = nil
+	if t.wakeup != nil {
+		t.wakeup.at = rev
+		close(t.wakeup.fired)
+		t.wakeup = nil
 	}
 }
 
@@ -135,14 +135,14 @@ func (ts *topics) wakeAll() {
 	}
 }
 
-// arm returns a wake that the next event of the topic closes.
-func (t *topic) arm() *wake {
+// arm returns a wakeup that the next event of the topic closes.
+func (t *topic) arm() *wakeup {
 	t.arming.Lock()
 	defer t.arming.Unlock()
-	if t.wake == nil {
-		t.wake = &wake{fired: make(chan struct{})}
+	if t.wakeup == nil {
+		t.wakeup = &wakeup{fired: make(chan struct{})}
 	}
-	return t.wake
+	return t.wakeup
 }
 
 // disarm ends the waiting of a cursor with a filter, and reports whether it was still
@@ -153,7 +153,7 @@ func (t *topic) disarm() bool {
 	}
 	t.arming.Lock()
 	defer t.arming.Unlock()
-	waited := t.wake != nil
-	t.wake = nil
+	waited := t.wakeup != nil
+	t.wakeup = nil
 	return waited
 }
