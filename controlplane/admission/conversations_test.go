@@ -23,7 +23,7 @@ func TestPluginAnswersAreThoseOfKubeAPIServer(t *testing.T) {
 	componenttest.Conversations{
 		Parts: func(d *component.Deps) component.List {
 			return slices.Concat(
-				component.List{{Name: "kinds", Resources: core.Resources()}, namespace.SystemPart(*d), node.SystemPriorityClasses(*d)},
+				component.List{{Name: "kinds", Resources: core.Resources()}, namespace.SystemComponent(*d), node.SystemPriorityClasses(*d)},
 				admission.Plugins(*d),
 				component.List{{Name: "profiles of AppArmor", Admission: podspec.AppArmor{}, For: []string{"pods"}}},
 			)

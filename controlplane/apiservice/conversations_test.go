@@ -38,7 +38,7 @@ func TestAPIServiceAnswersAreThoseOfKubeAPIServer(t *testing.T) {
 			})
 			return append(component.List{
 				{Name: "kinds", Resources: core.Resources()},
-				a.Part(*d), definitions.Part(d.Progress), component.ServerController(cleanup.New(d.Catalog, step.LifeOf)),
+				a.Component(*d), definitions.Component(d.Progress), component.ServerController(cleanup.New(d.Catalog, step.LifeOf)),
 			}, controllers(d, a)...)
 		},
 		Of:     []string{"apiservices.apiregistration.k8s.io"},

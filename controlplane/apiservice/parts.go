@@ -21,15 +21,15 @@ func New(d component.Deps, identity Identity) *Aggregation {
 	return a
 }
 
-// DiscoveryPart returns the controller that asks other servers what they serve.
-func (a *Aggregation) DiscoveryPart() component.Component {
+// DiscoveryComponent returns the controller that asks other servers what they serve.
+func (a *Aggregation) DiscoveryComponent() component.Component {
 	out := component.ServerController(NewDiscovery(a))
 	out.OnEachServer = true
 	return out
 }
 
-// Part returns APIServices, and makes those of what the server has when it starts.
-func (a *Aggregation) Part(d component.Deps) component.Component {
+// Component returns APIServices, and makes those of what the server has when it starts.
+func (a *Aggregation) Component(d component.Deps) component.Component {
 	return component.Component{
 		Name:      "api services",
 		Resources: []*resource.Resource{a.Resource()},

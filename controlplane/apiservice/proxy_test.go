@@ -126,7 +126,7 @@ func TestProxyUsesTheHeadersOfTheFrontProxy(t *testing.T) {
 	w.Server = componenttest.New(t, func(d *component.Deps) component.List {
 		w.aggregation = apiservice.NewAggregation(d.Store, d.Server, &egress.Services{Store: d.Store, Resolve: resolve(server)},
 			apiservice.Identity{Certificate: func() (*tls.Certificate, error) { return &tls.Certificate{}, nil }, Proxy: proxy}, slog.New(slog.DiscardHandler))
-		return append(component.List{{Name: "kinds", Resources: core.Resources()}, w.aggregation.Part(*d)}, controllers(d, w.aggregation)...)
+		return append(component.List{{Name: "kinds", Resources: core.Resources()}, w.aggregation.Component(*d)}, controllers(d, w.aggregation)...)
 	})
 	w.create(wings())
 	w.get("/version", nil)

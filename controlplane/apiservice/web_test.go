@@ -105,7 +105,7 @@ func newWorld(t *testing.T, services egress.Services, declare func(*component.De
 	w.Server = componenttest.New(t, func(d *component.Deps) component.List {
 		services.Store = d.Store
 		w.aggregation = apiservice.NewAggregation(d.Store, d.Server, &services, identity, slog.New(slog.DiscardHandler))
-		list := component.List{{Name: "kinds", Resources: core.Resources()}, w.aggregation.Part(*d)}
+		list := component.List{{Name: "kinds", Resources: core.Resources()}, w.aggregation.Component(*d)}
 		if declare != nil {
 			list = append(list, declare(d, w.aggregation)...)
 		}
@@ -116,7 +116,7 @@ func newWorld(t *testing.T, services egress.Services, declare func(*component.De
 
 // controllers are all of the package.
 func controllers(_ *component.Deps, a *apiservice.Aggregation) component.List {
-	return component.List{component.ServerController(apiservice.NewController()), component.ServerController(apiservice.NewAvailability(a)), a.DiscoveryPart()}
+	return component.List{component.ServerController(apiservice.NewController()), component.ServerController(apiservice.NewAvailability(a)), a.DiscoveryComponent()}
 }
 
 // wings is an APIService that the Service default/wings serves.

@@ -23,7 +23,7 @@ func TestCertificateAnswersAreThoseOfKubeAPIServer(t *testing.T) {
 			return slices.Concat(
 				component.List{
 					{Name: "kinds", Resources: core.Resources()},
-					certificates.Part(*d), component.Controller(certificates.NewCleaner()),
+					certificates.Component(*d), component.Controller(certificates.NewCleaner()),
 				},
 				certificates.Plugins(*d),
 			)

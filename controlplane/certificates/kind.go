@@ -34,8 +34,8 @@ func Resources() []*resource.Resource {
 	return []*resource.Resource{signingRequests(), trustBundles(), podRequests()}
 }
 
-// Part returns the kinds as a part of a control plane.
-func Part(d component.Deps) component.Component {
+// Component returns the kinds as a part of a control plane.
+func Component(d component.Deps) component.Component {
 	return component.Component{
 		Name: "certificates", Resources: Resources(),
 		Extend: []component.Extension{{

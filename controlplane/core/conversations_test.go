@@ -31,7 +31,7 @@ func TestCoreAnswersAreThoseOfKubeAPIServer(t *testing.T) {
 			return slices.Concat(
 				component.List{{Name: "kinds", Resources: core.Resources()}, {Name: "reviews", Resources: core.Reviews(d.Authorizer, nil)}},
 				admission.Plugins(*d),
-				component.List{rbac.EscalationPart(*d, roles), rbac.BootPart(*d, false)},
+				component.List{rbac.EscalationComponent(*d, roles), rbac.BootComponent(*d, false)},
 			)
 		},
 		Of: []string{
@@ -60,7 +60,7 @@ func podParts(d *component.Deps) component.List {
 		return d.Send(ctx, step.Request{User: step.APIServer, Method: method, Path: path, ContentType: step.JSON, Body: body})
 	}
 	return slices.Concat(
-		component.List{{Name: "kinds", Resources: core.Resources()}, s.Part()},
+		component.List{{Name: "kinds", Resources: core.Resources()}, s.Component()},
 		admission.Plugins(*d),
 		component.List{{Name: "profiles of AppArmor", Admission: podspec.AppArmor{}, For: []string{"pods"}}},
 	)

@@ -363,7 +363,7 @@ func TestConversionIsNotNeededToDeleteNamespacesAndDefinitions(t *testing.T) {
 		return component.List{
 			{Name: "kinds", Resources: core.Resources()},
 			component.Controller(namespace.New(d.Catalog, step.LifeOf, fetch)),
-			gc.New(d.Catalog, step.LifeOf, fetch).Part(),
+			gc.New(d.Catalog, step.LifeOf, fetch).Component(),
 		}
 	})
 	api.must("POST", "/api/v1/namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: gone}}")

@@ -10,8 +10,8 @@ import (
 	"github.com/steer-dev/steer/controlplane/component"
 )
 
-// Part returns CustomResourceDefinitions.
-func (d *Definitions) Part(p component.Progress) component.Component {
+// Component returns CustomResourceDefinitions.
+func (d *Definitions) Component(p component.Progress) component.Component {
 	return component.Component{
 		Name:      "custom resource definitions",
 		Resources: []*resource.Resource{d.Resource()},
@@ -26,7 +26,7 @@ func (d *Definitions) Part(p component.Progress) component.Component {
 	}
 }
 
-// TerminationPart refuses new objects of definitions that are being deleted.
-func (d *Definitions) TerminationPart() component.Component {
+// TerminationComponent refuses new objects of definitions that are being deleted.
+func (d *Definitions) TerminationComponent() component.Component {
 	return component.Component{Name: "termination of custom resource definitions", Admission: d}
 }

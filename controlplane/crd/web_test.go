@@ -37,7 +37,7 @@ func partsOf(d *component.Deps, resolve func(context.Context, webhookclient.Serv
 		Webhooks: webhooks, NewUID: d.Entropy.UID, Measure: func(...prometheus.Collector) {},
 		Upkeep: d.Upkeep, Log: d.Logger(),
 	})
-	list := component.List{definitions.Part(d.Progress), definitions.TerminationPart(), component.ServerController(cleanup.New(d.Catalog, step.LifeOf))}
+	list := component.List{definitions.Component(d.Progress), definitions.TerminationComponent(), component.ServerController(cleanup.New(d.Catalog, step.LifeOf))}
 	list[0].Close = webhooks.Close
 	return list
 }

@@ -245,8 +245,8 @@ func (c *Collector) OnSignal(signal func()) {
 // Close ends the watches of other servers. Closing twice is no error.
 func (c *Collector) Close() { c.mirrors.close() }
 
-// Part returns the collector as a part of a control plane.
-func (c *Collector) Part() component.Component {
+// Component returns the collector as a part of a control plane.
+func (c *Collector) Component() component.Component {
 	p := component.Controller(c)
 	p.Close = c.Close
 	return p

@@ -320,7 +320,7 @@ func TestCollectorPartEndsItsWatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		o := newOutside(t)
-		p := o.collector.Part()
+		p := o.collector.Component()
 		if p.Name != "garbage-collector-controller" {
 			t.Errorf("the part is named %q", p.Name)
 		}

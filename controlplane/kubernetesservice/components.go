@@ -25,8 +25,8 @@ type Components struct {
 	Store func() error
 }
 
-// Part returns the resource that shows the components.
-func (c Components) Part() component.Component {
+// Component returns the resource that shows the components.
+func (c Components) Component() component.Component {
 	return component.Component{Name: "component statuses", Resources: []*resource.Resource{c.resource()}}
 }
 

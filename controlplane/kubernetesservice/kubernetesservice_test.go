@@ -246,7 +246,7 @@ func TestServerPublishWritesTheAuthorities(t *testing.T) {
 
 func TestComponentsReportHealth(t *testing.T) {
 	t.Parallel()
-	backend := Components{Scheduler: errors.New("disabled"), Store: func() error { return nil }}.Part().Resources[0].Backend
+	backend := Components{Scheduler: errors.New("disabled"), Store: func() error { return nil }}.Component().Resources[0].Backend
 	list, err := backend.(resource.Lister).List(t.Context(), &resource.Request{}, nil)
 	if err != nil {
 		t.Fatal(err)

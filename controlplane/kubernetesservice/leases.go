@@ -23,8 +23,8 @@ type Leases struct{ resource.ValidatesOnly }
 
 var _ resource.Admission = Leases{}
 
-// Part returns the admission as a part of a control plane.
-func (l Leases) Part() component.Component {
+// Component returns the admission as a part of a control plane.
+func (l Leases) Component() component.Component {
 	return component.Component{Name: "leases of servers", Admission: l, For: []string{"leases.coordination.k8s.io"}}
 }
 

@@ -49,11 +49,11 @@ type Server struct {
 	serving atomic.Pointer[[]netip.AddrPort]
 }
 
-// Part makes the Service when a server starts. It adds to the kinds of the Service, its
+// Component makes the Service when a server starts. It adds to the kinds of the Service, its
 // Endpoints, its EndpointSlice and its range of addresses that theirs are there again
 // when the request returns that has deleted or changed them. Of the Service and the
 // range only the deletion counts, as in Kubernetes.
-func (s *Server) Part(d component.Deps) component.Component {
+func (s *Server) Component(d component.Deps) component.Component {
 	kept := func(resource, namespace string) component.Extension {
 		return component.Extension{Resource: resource, Committed: s.keep(namespace)}
 	}

@@ -62,8 +62,8 @@ func encode(all []*x509.Certificate) []byte {
 	return out
 }
 
-// TrustPart is the health check that reports whether [Server.Publish] has returned.
-func TrustPart(d component.Deps) component.Component {
+// TrustComponent is the health check that reports whether [Server.Publish] has returned.
+func TrustComponent(d component.Deps) component.Component {
 	return component.Component{Name: "cluster authentication", Health: component.Hooks(d.Progress.Announced, "start-cluster-authentication-info-controller")}
 }
 

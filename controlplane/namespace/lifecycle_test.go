@@ -108,7 +108,7 @@ func TestSystemPartMakesTheNamespacesThatAreMissing(t *testing.T) {
 	t.Parallel()
 	store := storage.NewMemory(storage.MemoryOptions{})
 	steptest.Put(t, store, storage.Key{Bucket: Bucket, Name: "default"}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "kept"}})
-	p := SystemPart(component.Deps{Entropy: apiserver.SeededEntropy(1), Progress: component.Progress{Booted: func() error { return nil }}})
+	p := SystemComponent(component.Deps{Entropy: apiserver.SeededEntropy(1), Progress: component.Progress{Booted: func() error { return nil }}})
 	boot := func() (made []string) {
 		writes, requests, err := p.Boot(store.Latest(), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 		if err != nil || len(requests) > 0 {

@@ -14,8 +14,8 @@ import (
 // System returns the names of the namespaces that every cluster has.
 func System() []string { return []string{"default", "kube-system", "kube-public", "kube-node-lease"} }
 
-// SystemPart makes the namespaces that every cluster has.
-func SystemPart(d component.Deps) component.Component {
+// SystemComponent makes the namespaces that every cluster has.
+func SystemComponent(d component.Deps) component.Component {
 	return component.Component{
 		Name:   "system namespaces",
 		Health: component.Hooks(d.Progress.Booted, "start-system-namespaces-controller"),

@@ -11,9 +11,9 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// BootPart makes the roles and bindings of a fresh cluster, and gives back to them what has
+// BootComponent makes the roles and bindings of a fresh cluster, and gives back to them what has
 // been taken from them. nodes is [Beginning.Nodes].
-func BootPart(d component.Deps, nodes bool) component.Component {
+func BootComponent(d component.Deps, nodes bool) component.Component {
 	return component.Component{
 		Name:   "roles of a fresh cluster",
 		Health: component.Hooks(d.Progress.Booted, "rbac/bootstrap-roles"),
@@ -24,9 +24,9 @@ func BootPart(d component.Deps, nodes bool) component.Component {
 	}
 }
 
-// EscalationPart keeps users from handing out more than they have. roles are those in
+// EscalationComponent keeps users from handing out more than they have. roles are those in
 // force.
-func EscalationPart(d component.Deps, roles *Authorizer) component.Component {
+func EscalationComponent(d component.Deps, roles *Authorizer) component.Component {
 	return component.Component{
 		Name: "escalation of privileges", Admission: Escalation{Roles: roles, Authorizer: d.Authorizer},
 		For: []string{

@@ -17,9 +17,9 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// Part returns the subresource token of ServiceAccounts, and the documents by which others
+// Component returns the subresource token of ServiceAccounts, and the documents by which others
 // verify tokens. keySet returns the URL at which others find the keys.
-func (t *Tokens) Part(d component.Deps, keySet func() string) component.Component {
+func (t *Tokens) Component(d component.Deps, keySet func() string) component.Component {
 	configuration, keys := t.Configuration(keySet), t.KeySet()
 	return component.Component{
 		Name:   "tokens of service accounts",
@@ -42,12 +42,12 @@ func Plugin(d component.Deps, kept bool) component.Component {
 	return component.Plugin("ServiceAccount", a, "pods")
 }
 
-// Part returns the controller. What it keeps is also there when the creation of a
+// Component returns the controller. What it keeps is also there when the creation of a
 // namespace returns, and in the namespaces that every cluster has when the server starts.
 //
 // A request that is not carried out does not fail the creation of the namespace: the
 // controller sends it again.
-func (k *NamespaceObject) Part(d component.Deps) component.Component {
+func (k *NamespaceObject) Component(d component.Deps) component.Component {
 	out := component.Controller(k)
 	out.Extend = []component.Extension{{Resource: namespaces, Committed: func(ctx context.Context, change resource.Change) error {
 		ns, ok := change.Object.(*corev1.Namespace)

@@ -38,8 +38,8 @@ var (
 // NewUses returns the controller.
 func NewUses() *Uses { return &Uses{due: map[storage.Key]string{}, signal: func() {}} }
 
-// Part returns the part of the controller.
-func (u *Uses) Part() component.Component {
+// Component returns the part of the controller.
+func (u *Uses) Component() component.Component {
 	out := component.ServerController(u)
 	out.OnEachServer = true
 	return out

@@ -28,7 +28,7 @@ func TestPolicyAnswersAreThoseOfKubeAPIServer(t *testing.T) {
 			return slices.Concat(
 				component.List{{Name: "kinds", Resources: core.Resources()}},
 				admission.Plugins(*d),
-				component.List{namespace.SystemPart(*d), mutating, validating},
+				component.List{namespace.SystemComponent(*d), mutating, validating},
 			)
 		},
 		Names: []string{"policies-matching", "policies-mutating", "policies-params", "policies-validating"},

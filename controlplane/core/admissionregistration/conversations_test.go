@@ -21,7 +21,7 @@ func TestRegistrationAnswersAreThoseOfKubeAPIServer(t *testing.T) {
 			d.Authorizer = auth.Authorizers{auth.AllowMasters{}, rbac.New(d.Store)}
 			return component.List{
 				{Name: "kinds", Resources: core.Resources()},
-				admissionregistration.Parameters{Authorizer: d.Authorizer, Store: d.Store, Catalog: d.Catalog}.Part(),
+				admissionregistration.Parameters{Authorizer: d.Authorizer, Store: d.Store, Catalog: d.Catalog}.Component(),
 				component.Controller(admissionregistration.NewPolicyController(d.Server.Resources)),
 			}
 		},

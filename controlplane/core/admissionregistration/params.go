@@ -31,8 +31,8 @@ type Parameters struct {
 	Catalog step.Catalog
 }
 
-// Part adds the check to policies and their bindings.
-func (p Parameters) Part() component.Component {
+// Component adds the check to policies and their bindings.
+func (p Parameters) Component() component.Component {
 	out := component.Component{Name: "parameters of admission policies"}
 	for _, plural := range []string{
 		"validatingadmissionpolicies", "validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings",

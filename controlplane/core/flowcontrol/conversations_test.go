@@ -15,7 +15,7 @@ func TestFlowAnswersAreThoseOfKubeAPIServer(t *testing.T) {
 	t.Parallel()
 	componenttest.Conversations{
 		Parts: func(d *component.Deps) component.List {
-			return component.List{{Name: "kinds", Resources: flowcontrol.Resources()}, flowcontrol.BootPart(*d), component.ServerController(flowcontrol.NewController())}
+			return component.List{{Name: "kinds", Resources: flowcontrol.Resources()}, flowcontrol.BootComponent(*d), component.ServerController(flowcontrol.NewController())}
 		},
 		Names: []string{"kinds-flow", "kinds-flow-status"},
 	}.Run(t)

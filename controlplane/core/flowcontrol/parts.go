@@ -11,8 +11,8 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// BootPart makes the FlowSchemas and PriorityLevelConfigurations of a fresh cluster.
-func BootPart(d component.Deps) component.Component {
+// BootComponent makes the FlowSchemas and PriorityLevelConfigurations of a fresh cluster.
+func BootComponent(d component.Deps) component.Component {
 	return component.Component{
 		Name:   "flow schemas of a fresh cluster",
 		Health: component.Hooks(d.Progress.Booted, "priority-and-fairness-config-producer"),

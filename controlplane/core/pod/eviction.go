@@ -39,9 +39,9 @@ type Subresources struct {
 	Kubelets *kubelet.Proxy
 }
 
-// Part returns the subresources, and the resource by which Pods are bound without the path
+// Component returns the subresources, and the resource by which Pods are bound without the path
 // of the Pod.
-func (s Subresources) Part() component.Component {
+func (s Subresources) Component() component.Component {
 	evict := resource.Subresource{
 		Name: "eviction", Backend: eviction{s}, Kind: policyv1.SchemeGroupVersion.WithKind("Eviction"), EquivalentVersions: []string{"v1beta1"},
 		New: func() resource.Object { return &policyv1.Eviction{} },

@@ -35,8 +35,8 @@ type Access struct {
 	Store storage.Viewer
 }
 
-// Part adds the checks to claims and templates of claims.
-func (a Access) Part() component.Component {
+// Component adds the checks to claims and templates of claims.
+func (a Access) Component() component.Component {
 	checked := func(check func(ctx context.Context, f *valid.Field, obj, old resource.Object)) func(resource.Strategy) resource.Strategy {
 		return func(s resource.Strategy) resource.Strategy { return guard{s, check} }
 	}

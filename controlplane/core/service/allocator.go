@@ -26,7 +26,7 @@ import (
 // concurrent use.
 //
 // What is in use, and which ranges there are, it reads from the store, once, and
-// follows through what [ServiceAllocator.Part] adds to resources. An
+// follows through what [ServiceAllocator.Component] adds to resources. An
 // IPAddress stands for each address of a Service when its write returns. What was given
 // to a Service is given back when its write is known not to happen, and not before.
 type ServiceAllocator struct {
@@ -90,9 +90,9 @@ func NewServiceAllocator(store AllocatorStore, ips []netip.Prefix, newID func() 
 // Ranges returns the ranges of cluster IPs, one or, for dual-stack, one of each family.
 func (a *ServiceAllocator) Ranges() []netip.Prefix { return slices.Clone(a.ips) }
 
-// Part returns the allocator as an admission of Services that learns of every change of
+// Component returns the allocator as an admission of Services that learns of every change of
 // Services, IPAddresses and ServiceCIDRs.
-func (a *ServiceAllocator) Part() component.Component {
+func (a *ServiceAllocator) Component() component.Component {
 	return component.Component{
 		Name: "addresses of services", Admission: a, For: []string{"services"},
 		Lead: func(context.Context) error { a.forget(); return nil },

@@ -17,7 +17,7 @@ func TestServiceAnswersAreThoseOfKubeAPIServer(t *testing.T) {
 		Parts: func(d *component.Deps) component.List {
 			return component.List{
 				{Name: "kinds", Resources: service.Resources()},
-				service.NewServiceAllocator(d.Store, nil, d.Entropy.UID).Part(),
+				service.NewServiceAllocator(d.Store, nil, d.Entropy.UID).Component(),
 			}
 		},
 		Names:  []string{"builtins", "kinds-addresses", "kinds-changes", "kinds-found", "kinds-services", "kinds-tables"},
