@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/apiserver/internal/body"
-	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/apiserver/internal/negotiation"
 	"github.com/steer-dev/steer/apiserver/internal/testserver"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/resource"
@@ -55,7 +55,7 @@ func TestDecoderReportsUnknownAndDuplicateFields(t *testing.T) {
 			t.Parallel()
 			for _, level := range []string{metav1.FieldValidationIgnore, metav1.FieldValidationWarn} {
 				r := &resource.Request{Warnings: &resource.Warnings{}}
-				obj, err := c.decoder(level).Decode(r, negotiate.JSON, []byte(c.data))
+				obj, err := c.decoder(level).Decode(r, negotiation.JSON, []byte(c.data))
 				if err != nil || obj.GetName() != "a" {
 					t.Errorf("%s: %v, %v", level, obj, err)
 				}
@@ -67,7 +67,7 @@ func TestDecoderReportsUnknownAndDuplicateFields(t *testing.T) {
 					t.Errorf("%s: warnings %q, want %q", level, got, want)
 				}
 			}
-			_, err := c.decoder(metav1.FieldValidationStrict).Decode(&resource.Request{}, negotiate.JSON, []byte(c.data))
+			_, err := c.decoder(metav1.FieldValidationStrict).Decode(&resource.Request{}, negotiation.JSON, []byte(c.data))
 			if !apierrors.IsBadRequest(err) || !strings.Contains(err.Error(), c.want[0]) || !strings.Contains(err.Error(), c.want[1]) {
 				t.Errorf("Strict: %v", err)
 			}
@@ -83,13 +83,13 @@ func TestDecoderAcceptsItsKindInEveryMediaType(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		d     *body.Decoder
-		media negotiate.Media
+		media negotiation.Media
 		data  string
 	}{
-		"JSON":               {widgets(""), negotiate.JSON, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"}}`},
-		"YAML":               {widgets(""), negotiate.YAML, "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}\n"},
-		"equivalent version": {widgets(""), negotiate.JSON, `{"apiVersion":"example.com/v1beta1","kind":"Widget","metadata":{"name":"a"}}`},
-		"protobuf":           {configMaps(""), negotiate.Protobuf, string(wire.Envelope("v1", "ConfigMap", raw))},
+		"JSON":               {widgets(""), negotiation.JSON, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"}}`},
+		"YAML":               {widgets(""), negotiation.YAML, "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}\n"},
+		"equivalent version": {widgets(""), negotiation.JSON, `{"apiVersion":"example.com/v1beta1","kind":"Widget","metadata":{"name":"a"}}`},
+		"protobuf":           {configMaps(""), negotiation.Protobuf, string(wire.Envelope("v1", "ConfigMap", raw))},
 	} {
 		obj, err := c.d.Decode(&resource.Request{}, c.media, []byte(c.data))
 		if err != nil || obj.GetName() != "a" || obj.GetObjectKind().GroupVersionKind() != c.d.Kind {
@@ -111,7 +111,7 @@ func TestDecoderRefusesOtherBodies(t *testing.T) {
 		"other kind":    {configMaps(""), `{"apiVersion":"v1","kind":"Gadget"}`, `no kind "Gadget" is registered`},
 		"other version": {widgets(""), `{"apiVersion":"example.com/v2","kind":"Widget"}`, "does not match the expected API version (example.com/v1)"},
 	} {
-		if obj, err := c.d.Decode(&resource.Request{}, negotiate.JSON, []byte(c.data)); !apierrors.IsBadRequest(err) || !strings.Contains(err.Error(), c.want) {
+		if obj, err := c.d.Decode(&resource.Request{}, negotiation.JSON, []byte(c.data)); !apierrors.IsBadRequest(err) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, %v", name, obj, err)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/steer-dev/steer/apiserver/internal/doc"
-	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/apiserver/internal/negotiation"
 	"github.com/steer-dev/steer/apiserver/internal/typed"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/resource"
@@ -48,7 +48,7 @@ func (d *Decoder) strict() bool { return d.FieldValidation != metav1.FieldValida
 
 // Decode decodes a request body, defaults and prunes it, and reports unknown and
 // duplicate fields as FieldValidation says: as an error, as warnings or not at all.
-func (d *Decoder) Decode(r *resource.Request, media negotiate.Media, data []byte) (resource.Object, error) {
+func (d *Decoder) Decode(r *resource.Request, media negotiation.Media, data []byte) (resource.Object, error) {
 	obj, gvk, findings, err := d.decode(media, data)
 	if err != nil {
 		return nil, d.refuse(gvk, err, data)
@@ -91,8 +91,8 @@ func Warn(r *resource.Request, findings []error) {
 }
 
 // decode decodes a body without validating it.
-func (d *Decoder) decode(media negotiate.Media, data []byte) (_ resource.Object, gvk schema.GroupVersionKind, findings []error, err error) {
-	if media == negotiate.Protobuf {
+func (d *Decoder) decode(media negotiation.Media, data []byte) (_ resource.Object, gvk schema.GroupVersionKind, findings []error, err error) {
+	if media == negotiation.Protobuf {
 		obj, gvk, err := d.proto(data)
 		if err != nil || d.Version.NewMessage == nil {
 			return obj, gvk, nil, err
@@ -104,7 +104,7 @@ func (d *Decoder) decode(media negotiate.Media, data []byte) (_ resource.Object,
 			return nil, gvk, nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", d.Limit))
 		}
 	}
-	if media == negotiate.YAML {
+	if media == negotiation.YAML {
 		text := data
 		if data, err = yaml.YAMLToJSON(text); err != nil {
 			return nil, gvk, nil, err

@@ -12,18 +12,18 @@ import (
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
-	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/apiserver/internal/negotiation"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
 // DeleteOptions decodes the body of a DELETE.
 func DeleteOptions(contentType string, data []byte, o *metav1.DeleteOptions) error {
-	media, err := negotiate.Input(contentType, negotiate.Offer{Protobuf: true})
+	media, err := negotiation.Input(contentType, negotiation.Offer{Protobuf: true})
 	if err != nil {
 		return err
 	}
 	switch media {
-	case negotiate.Protobuf:
+	case negotiation.Protobuf:
 		rest, ok := wire.Enveloped(data)
 		if !ok {
 			return apierrors.NewBadRequest("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
@@ -36,7 +36,7 @@ func DeleteOptions(contentType string, data []byte, o *metav1.DeleteOptions) err
 			return apierrors.NewBadRequest(err.Error())
 		}
 		return nil
-	case negotiate.YAML:
+	case negotiation.YAML:
 		if data, err = yaml.YAMLToJSON(data); err != nil {
 			return apierrors.NewBadRequest(err.Error())
 		}

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
-	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/apiserver/internal/negotiation"
 	"github.com/steer-dev/steer/apiserver/internal/objectmeta"
 	"github.com/steer-dev/steer/apiserver/internal/registry"
 	"github.com/steer-dev/steer/apiserver/resource"
@@ -23,7 +23,7 @@ import (
 func (h *Handler) action(ctx context.Context, w *exchange.Writer, req *Request) error {
 	sub := req.Sub
 	in, v := h.subresourceKind(req)
-	choice, err := negotiate.Output(req.HTTP, negotiate.Offer{Protobuf: v.Protobuf()})
+	choice, err := negotiation.Output(req.HTTP, negotiation.Offer{Protobuf: v.Protobuf()})
 	if err != nil {
 		return err
 	}

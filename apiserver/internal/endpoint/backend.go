@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
-	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/apiserver/internal/negotiation"
 	"github.com/steer-dev/steer/apiserver/internal/registry"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
@@ -113,16 +113,16 @@ type backendHandler struct {
 // Their metadata is the backend's.
 func (c *backendHandler) own(req *Request) bool { return c.in != req.Served }
 
-func (c *backendHandler) offer(req *Request) negotiate.Offer {
+func (c *backendHandler) offer(req *Request) negotiation.Offer {
 	_, gets := c.in.Backend.(resource.Getter)
 	_, lists := c.in.Backend.(resource.Lister)
 	if !c.own(req) && req.Sub != nil {
 		return req.answerOffer()
 	}
-	return negotiate.Offer{Protobuf: c.v.Protobuf(), Shapes: true, NoTable: !gets && !lists}
+	return negotiation.Offer{Protobuf: c.v.Protobuf(), Shapes: true, NoTable: !gets && !lists}
 }
 
-func (c *backendHandler) answer(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, code int, obj resource.Object) error {
+func (c *backendHandler) answer(ctx context.Context, w *exchange.Writer, req *Request, choice negotiation.Choice, code int, obj resource.Object) error {
 	recs, err := c.h.registry.RecordsFromBackend(ctx, c.in, c.v, obj)
 	if err != nil {
 		return err
@@ -144,7 +144,7 @@ func (c *backendHandler) current(ctx context.Context, req *Request, obj resource
 }
 
 func (c *backendHandler) get(ctx context.Context, w *exchange.Writer, req *Request, b resource.Getter) error {
-	choice, err := negotiate.Output(req.HTTP, c.offer(req))
+	choice, err := negotiation.Output(req.HTTP, c.offer(req))
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (c *backendHandler) get(ctx context.Context, w *exchange.Writer, req *Reque
 }
 
 func (c *backendHandler) list(ctx context.Context, w *exchange.Writer, req *Request, b resource.Lister) error {
-	choice, err := negotiate.Output(req.HTTP, c.offer(req))
+	choice, err := negotiation.Output(req.HTTP, c.offer(req))
 	if err != nil {
 		return err
 	}
@@ -218,7 +218,7 @@ func (c *backendHandler) page(ctx context.Context, req *Request, b resource.List
 }
 
 func (c *backendHandler) watch(ctx context.Context, w *exchange.Writer, req *Request, b resource.Watcher) error {
-	choice, err := negotiate.Output(req.HTTP, req.offer())
+	choice, err := negotiation.Output(req.HTTP, req.offer())
 	if err != nil {
 		return err
 	}

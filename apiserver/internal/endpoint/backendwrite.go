@@ -13,17 +13,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/steer-dev/steer/apiserver/internal/encodings"
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/internal/genname"
-	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/apiserver/internal/negotiation"
 	"github.com/steer-dev/steer/apiserver/internal/objectmeta"
+	"github.com/steer-dev/steer/apiserver/internal/recordcache"
 	"github.com/steer-dev/steer/apiserver/internal/registry"
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
 func (c *backendHandler) create(ctx context.Context, w *exchange.Writer, req *Request, b resource.Creater) error {
-	choice, err := negotiate.Output(req.HTTP, c.offer(req))
+	choice, err := negotiation.Output(req.HTTP, c.offer(req))
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ type change func(ctx context.Context, old resource.Object) (resource.Object, err
 
 // update answers PUT and PATCH.
 func (c *backendHandler) update(ctx context.Context, w *exchange.Writer, req *Request, b resource.Updater) error {
-	choice, err := negotiate.Output(req.HTTP, c.offer(req))
+	choice, err := negotiation.Output(req.HTTP, c.offer(req))
 	if err != nil {
 		return err
 	}
@@ -218,7 +218,7 @@ func (c *backendHandler) desired(req *Request) (change, *registry.Operation, err
 }
 
 func (c *backendHandler) delete(ctx context.Context, w *exchange.Writer, req *Request, b resource.Deleter) error {
-	choice, err := negotiate.Output(req.HTTP, c.offer(req))
+	choice, err := negotiation.Output(req.HTTP, c.offer(req))
 	if err != nil {
 		return err
 	}
@@ -264,7 +264,7 @@ type collectionDeleter interface {
 
 // deleteCollection deletes all selected objects, one after the other.
 func (c *backendHandler) deleteCollection(ctx context.Context, w *exchange.Writer, req *Request, b collectionDeleter) error {
-	choice, err := negotiate.Output(req.HTTP, c.offer(req))
+	choice, err := negotiation.Output(req.HTTP, c.offer(req))
 	if err != nil {
 		return err
 	}
@@ -284,7 +284,7 @@ func (c *backendHandler) deleteCollection(ctx context.Context, w *exchange.Write
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		one, m := *req, encodings.Meta(rec)
+		one, m := *req, recordcache.Meta(rec)
 		one.Name = m.Name
 		if one.Served.Namespaced {
 			one.Namespace = m.Namespace

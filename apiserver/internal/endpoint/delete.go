@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/apiserver/internal/body"
-	"github.com/steer-dev/steer/apiserver/internal/encodings"
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
+	"github.com/steer-dev/steer/apiserver/internal/recordcache"
 	"github.com/steer-dev/steer/apiserver/internal/registry"
 	"github.com/steer-dev/steer/internal/jsontext"
 )
@@ -110,7 +110,7 @@ func (h *Handler) deleteCollection(ctx context.Context, w *exchange.Writer, req 
 			return err
 		}
 		one := *req
-		m := encodings.Meta(rec)
+		m := recordcache.Meta(rec)
 		if one.Served.Namespaced {
 			one.Namespace = m.Namespace
 		}

@@ -25,7 +25,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/internal/body"
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
-	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/apiserver/internal/negotiation"
 	"github.com/steer-dev/steer/apiserver/internal/objectmeta"
 	"github.com/steer-dev/steer/apiserver/internal/registry"
 	"github.com/steer-dev/steer/apiserver/patch"
@@ -41,7 +41,7 @@ func (h *Handler) patch(ctx context.Context, w *exchange.Writer, req *Request) e
 		if req.Version.Typed() {
 			return Refusal(http.StatusUnsupportedMediaType, "415: Unsupported Media Type")
 		}
-		return negotiate.Unsupported(supported)
+		return negotiation.Unsupported(supported)
 	}
 	choice, err := req.negotiate(req.answerOffer())
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
-	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/apiserver/internal/negotiation"
 	"github.com/steer-dev/steer/apiserver/internal/registry"
 	"github.com/steer-dev/steer/apiserver/resource"
 )
@@ -95,29 +95,29 @@ func connects(subresource string) bool {
 	return false
 }
 
-func (r *Request) offer() negotiate.Offer {
-	return negotiate.Offer{Protobuf: r.Version.Protobuf(), Shapes: true, Stream: r.Verb == "watch"}
+func (r *Request) offer() negotiation.Offer {
+	return negotiation.Offer{Protobuf: r.Version.Protobuf(), Shapes: true, Stream: r.Verb == "watch"}
 }
 
 // negotiate chooses the representation of the answer. The paths of built-in kinds look at the
 // media types alone first, and have an error of their own where none is known.
-func (r *Request) negotiate(offer negotiate.Offer) (negotiate.Choice, error) {
-	choice, err := negotiate.Output(r.HTTP, offer)
+func (r *Request) negotiate(offer negotiation.Offer) (negotiation.Choice, error) {
+	choice, err := negotiation.Output(r.HTTP, offer)
 	if err == nil || !r.Version.Typed() {
 		return choice, err
 	}
-	known := negotiate.Accepted(negotiate.Offer{})
+	known := negotiation.Accepted(negotiation.Offer{})
 	for part := range strings.SplitSeq(r.HTTP.Header.Get("Accept"), ",") {
 		if media, _, _ := strings.Cut(part, ";"); slices.Contains(known, strings.TrimSpace(media)) {
 			return choice, err
 		}
 	}
-	types := strings.Join(known, ", ") + ", " + strings.Join(negotiate.Accepted(negotiate.Offer{Stream: true}), ", ")
+	types := strings.Join(known, ", ") + ", " + strings.Join(negotiation.Accepted(negotiation.Offer{Stream: true}), ", ")
 	return choice, Refusal(http.StatusNotAcceptable, "406: Not Acceptable\n\nAvailable representations: "+types)
 }
 
 // answerOffer returns the representations in which a request can be answered.
-func (r *Request) answerOffer() negotiate.Offer {
+func (r *Request) answerOffer() negotiation.Offer {
 	offer := r.offer()
 	if r.Sub != nil && r.Sub.Scale != nil {
 		offer.Protobuf = true

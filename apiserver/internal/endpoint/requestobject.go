@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/steer-dev/steer/apiserver/internal/body"
-	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/apiserver/internal/negotiation"
 	"github.com/steer-dev/steer/apiserver/internal/objectmeta"
 	"github.com/steer-dev/steer/apiserver/internal/registry"
 	"github.com/steer-dev/steer/apiserver/resource"
@@ -18,7 +18,7 @@ import (
 
 // readCreate decodes the body and the options of a POST.
 func (h *Handler) readCreate(req *Request, in *registry.Served, v *resource.Version) (resource.Object, *metav1.CreateOptions, error) {
-	media, err := negotiate.Input(req.HTTP.Header.Get("Content-Type"), negotiate.Offer{Protobuf: v.Protobuf()})
+	media, err := negotiation.Input(req.HTTP.Header.Get("Content-Type"), negotiation.Offer{Protobuf: v.Protobuf()})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -40,7 +40,7 @@ type updateBody struct {
 	req   *Request
 	in    *registry.Served
 	d     *body.Decoder
-	media negotiate.Media
+	media negotiation.Media
 	data  []byte
 	next  resource.Object
 }
@@ -55,7 +55,7 @@ func (h *Handler) readUpdate(req *Request, in *registry.Served, v *resource.Vers
 	if err != nil {
 		return nil, nil, err
 	}
-	media, err := negotiate.Input(req.HTTP.Header.Get("Content-Type"), negotiate.Offer{Protobuf: v.Protobuf()})
+	media, err := negotiation.Input(req.HTTP.Header.Get("Content-Type"), negotiation.Offer{Protobuf: v.Protobuf()})
 	if err != nil {
 		return nil, nil, err
 	}

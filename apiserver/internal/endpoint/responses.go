@@ -14,10 +14,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 
-	"github.com/steer-dev/steer/apiserver/internal/encode"
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
-	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/apiserver/internal/negotiation"
 	"github.com/steer-dev/steer/apiserver/internal/registry"
+	"github.com/steer-dev/steer/apiserver/internal/representation"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/internal/jsontext"
@@ -25,14 +25,14 @@ import (
 )
 
 // answerRecord answers with one object in the negotiated representation.
-func (h *Handler) answerRecord(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, code int, in *registry.Served, v *resource.Version, rec *storage.Record) error {
-	r := encode.Representation{Choice: choice, Served: in, Version: v}
+func (h *Handler) answerRecord(ctx context.Context, w *exchange.Writer, req *Request, choice negotiation.Choice, code int, in *registry.Served, v *resource.Version, rec *storage.Record) error {
+	r := representation.Representation{Choice: choice, Served: in, Version: v}
 	switch choice.Shape {
-	case negotiate.MetadataList:
+	case negotiation.MetadataList:
 		if !v.Typed() {
 			return errors.New("content is not a list") // a 500, as kube-apiserver answers
 		}
-		return negotiate.Refused(fmt.Sprintf("you requested PartialObjectMetadataList, but the requested object is not a list (%s)", in.Kind))
+		return negotiation.Refused(fmt.Sprintf("you requested PartialObjectMetadataList, but the requested object is not a list (%s)", in.Kind))
 	}
 	converted, err := h.registry.Converted(ctx, in, v, rec)
 	if err != nil {
@@ -40,7 +40,7 @@ func (h *Handler) answerRecord(ctx context.Context, w *exchange.Writer, req *Req
 	}
 	rec = converted
 	switch choice.Shape {
-	case negotiate.Table:
+	case negotiation.Table:
 		tables, err := newTables(req, v)
 		if err != nil {
 			return err
@@ -57,7 +57,7 @@ func (h *Handler) answerRecord(ctx context.Context, w *exchange.Writer, req *Req
 	}
 	b := exchange.NewBody(2)
 	b.AddPieces(object)
-	if choice.Media == negotiate.Protobuf {
+	if choice.Media == negotiation.Protobuf {
 		exchange.Send(w, req.HTTP, code, choice.Media.ContentType(), b)
 		return nil
 	}
@@ -65,13 +65,13 @@ func (h *Handler) answerRecord(ctx context.Context, w *exchange.Writer, req *Req
 }
 
 // answerList answers with a page of objects in the negotiated representation.
-func (h *Handler) answerList(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, p *registry.Page) error {
+func (h *Handler) answerList(ctx context.Context, w *exchange.Writer, req *Request, choice negotiation.Choice, p *registry.Page) error {
 	in, v := req.Served, req.Version
-	r := encode.Representation{Choice: choice, Served: in, Version: v}
+	r := representation.Representation{Choice: choice, Served: in, Version: v}
 	switch choice.Shape {
-	case negotiate.Metadata:
-		return negotiate.Refused(fmt.Sprintf("you requested PartialObjectMetadata, but the requested object is a list (%s)", in.ListKind))
-	case negotiate.Table:
+	case negotiation.Metadata:
+		return negotiation.Refused(fmt.Sprintf("you requested PartialObjectMetadata, but the requested object is a list (%s)", in.ListKind))
+	case negotiation.Table:
 		tables, err := newTables(req, v)
 		if err != nil {
 			return err
@@ -84,14 +84,14 @@ func (h *Handler) answerList(ctx context.Context, w *exchange.Writer, req *Reque
 		return h.answerTable(w, req, choice, 200, t)
 	}
 	kind, apiVersion := in.ListKind, in.APIVersion(v)
-	if choice.Shape == negotiate.MetadataList {
+	if choice.Shape == negotiation.MetadataList {
 		kind, apiVersion = "PartialObjectMetadataList", choice.MetaAPIVersion()
 	}
-	if choice.Media == negotiate.Protobuf {
+	if choice.Media == negotiation.Protobuf {
 		return h.answerProtoList(ctx, w, req, choice, p, kind, apiVersion)
 	}
 	b := exchange.NewBody(2*len(p.Records) + 2)
-	b.Add(openList(p, kind, apiVersion, !v.Typed() && choice.Shape == negotiate.Whole))
+	b.Add(openList(p, kind, apiVersion, !v.Typed() && choice.Shape == negotiation.Whole))
 	comma := []byte(",")
 	for i, rec := range p.Records {
 		if i > 0 {
@@ -102,7 +102,7 @@ func (h *Handler) answerList(ctx context.Context, w *exchange.Writer, req *Reque
 			return err
 		}
 		switch {
-		case choice.Shape == negotiate.MetadataList:
+		case choice.Shape == negotiation.MetadataList:
 			b.Add(r.Metadata(value))
 		case v.Typed():
 			open, rest := jsontext.Untyped(value)
@@ -113,7 +113,7 @@ func (h *Handler) answerList(ctx context.Context, w *exchange.Writer, req *Reque
 		}
 	}
 	b.AddString("]}")
-	if len(p.Records) == 0 && choice.Shape == negotiate.MetadataList {
+	if len(p.Records) == 0 && choice.Shape == negotiation.MetadataList {
 		b = exchange.NewBody(1) // kube-apiserver sends null for no items here
 		b.Add(append(bytes.TrimSuffix(openList(p, kind, apiVersion, false), []byte("[")), "null}"...))
 	}
@@ -148,7 +148,7 @@ func openList(p *registry.Page, kind, apiVersion string, custom bool) []byte {
 	return append(out, `},"items":[`...)
 }
 
-func (h *Handler) answerProtoList(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, p *registry.Page, kind, apiVersion string) error {
+func (h *Handler) answerProtoList(ctx context.Context, w *exchange.Writer, req *Request, choice negotiation.Choice, p *registry.Page, kind, apiVersion string) error {
 	meta := listMeta(p)
 	raw, err := meta.Marshal()
 	if err != nil {
@@ -161,7 +161,7 @@ func (h *Handler) answerProtoList(ctx context.Context, w *exchange.Writer, req *
 	b.Add(heads)
 	for _, rec := range p.Records {
 		from := len(heads)
-		if choice.Shape == negotiate.MetadataList {
+		if choice.Shape == negotiation.MetadataList {
 			item, err := h.registry.MetadataProto(ctx, req.Served, req.Version, rec)
 			if err != nil {
 				return err
@@ -193,19 +193,19 @@ func (h *Handler) answerProtoList(ctx context.Context, w *exchange.Writer, req *
 const maxItemHead = 8
 
 // newTables returns the Tables of a version that a request asks for.
-func newTables(req *Request, v *resource.Version) (encode.Tables, error) {
+func newTables(req *Request, v *resource.Version) (representation.Tables, error) {
 	options := &metav1.TableOptions{}
 	if err := decodeQuery(req, options); err != nil {
-		return encode.Tables{}, err
+		return representation.Tables{}, err
 	}
 	if errs := metavalidation.ValidateTableOptions(options); len(errs) > 0 {
-		return encode.Tables{}, apierrors.NewBadRequest(fmt.Sprintf("Unable to convert to Table as requested: %v", errs.ToAggregate()))
+		return representation.Tables{}, apierrors.NewBadRequest(fmt.Sprintf("Unable to convert to Table as requested: %v", errs.ToAggregate()))
 	}
-	return encode.NewTables(v, options.IncludeObject), nil
+	return representation.NewTables(v, options.IncludeObject), nil
 }
 
-func (h *Handler) answerTable(w *exchange.Writer, req *Request, choice negotiate.Choice, code int, t *metav1.Table) error {
-	raw, err := encode.TableJSON(t)
+func (h *Handler) answerTable(w *exchange.Writer, req *Request, choice negotiation.Choice, code int, t *metav1.Table) error {
+	raw, err := representation.TableJSON(t)
 	if err != nil {
 		return err
 	}

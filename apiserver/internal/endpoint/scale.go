@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
-	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/apiserver/internal/negotiation"
 	"github.com/steer-dev/steer/apiserver/internal/registry"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
@@ -59,7 +59,7 @@ func (scalePrinter) Cells(obj resource.Object) ([]any, error) {
 	return []any{scale.Name, int64(scale.Spec.Replicas), int64(scale.Status.Replicas)}, nil
 }
 
-func (h *Handler) answerScale(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, scale *autoscalingv1.Scale) error {
+func (h *Handler) answerScale(ctx context.Context, w *exchange.Writer, req *Request, choice negotiation.Choice, scale *autoscalingv1.Scale) error {
 	v := &h.scale.Versions[0]
 	rec, err := h.registry.TransientRecord(h.scale, v, scale)
 	if err != nil {
@@ -89,7 +89,7 @@ func (h *Handler) updateScale(ctx context.Context, w *exchange.Writer, req *Requ
 }
 
 // patchScale answers a PATCH of a Scale.
-func (h *Handler) patchScale(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, p *patcher, t types.PatchType, options *metav1.PatchOptions) error {
+func (h *Handler) patchScale(ctx context.Context, w *exchange.Writer, req *Request, choice negotiation.Choice, p *patcher, t types.PatchType, options *metav1.PatchOptions) error {
 	v := h.scale.Versions[0]
 	v.StrategicMerge = req.Version.StrategicMerge
 	p.v, p.kind = &v, h.scale.GroupVersionKind("v1")
@@ -106,7 +106,7 @@ func (h *Handler) patchScale(ctx context.Context, w *exchange.Writer, req *Reque
 const unsetReplicas = math.MinInt32
 
 // writeScale applies a change of a Scale to the object that it scales.
-func (h *Handler) writeScale(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, op *registry.Operation, change func(context.Context, *autoscalingv1.Scale) (resource.Object, error)) error {
+func (h *Handler) writeScale(ctx context.Context, w *exchange.Writer, req *Request, choice negotiation.Choice, op *registry.Operation, change func(context.Context, *autoscalingv1.Scale) (resource.Object, error)) error {
 	record, _ := req.Sub.FieldManager.(resource.ScaleFieldManager)
 	rec, obj, err := h.replace(ctx, req, op, func(ctx context.Context, old resource.Object) (resource.Object, error) {
 		scale, missing := registry.Scale(req.Sub.Scale, old)

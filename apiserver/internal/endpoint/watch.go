@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/steer-dev/steer/apiserver/internal/encode"
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
-	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/apiserver/internal/negotiation"
 	"github.com/steer-dev/steer/apiserver/internal/registry"
+	"github.com/steer-dev/steer/apiserver/internal/representation"
 	"github.com/steer-dev/steer/apiserver/internal/watchserver"
 )
 
@@ -39,15 +39,15 @@ func (h *Handler) watch(ctx context.Context, w *exchange.Writer, req *Request) e
 }
 
 // newWatch returns the watch that req asks for.
-func (h *Handler) newWatch(req *Request, choice negotiate.Choice, options *internalversion.ListOptions, sel *registry.Selection) (*watchserver.Request, error) {
+func (h *Handler) newWatch(req *Request, choice negotiation.Choice, options *internalversion.ListOptions, sel *registry.Selection) (*watchserver.Request, error) {
 	out := &watchserver.Request{
 		HTTP:           req.HTTP,
-		Representation: encode.Representation{Choice: choice, Served: req.Served, Version: req.Version},
+		Representation: representation.Representation{Choice: choice, Served: req.Served, Version: req.Version},
 		Selection:      sel, Options: options,
 		Metrics: h.options.Watched(&req.Request),
 		Status:  func(err error) *metav1.Status { return h.Status(req, err) },
 	}
-	if choice.Shape != negotiate.Table {
+	if choice.Shape != negotiation.Table {
 		return out, nil
 	}
 	var err error

@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/apiserver/internal/negotiation"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
@@ -155,9 +155,9 @@ func acceptsGzip(r *http.Request) bool {
 }
 
 // SendJSON writes JSON in the negotiated form: compact, indented or as YAML.
-func SendJSON(w *Writer, r *http.Request, code int, choice negotiate.Choice, b *Body) error {
+func SendJSON(w *Writer, r *http.Request, code int, choice negotiation.Choice, b *Body) error {
 	switch {
-	case choice.Media == negotiate.YAML:
+	case choice.Media == negotiation.YAML:
 		text, err := yaml.JSONToYAML(b.bytes())
 		if err != nil {
 			return err
@@ -178,12 +178,12 @@ func SendJSON(w *Writer, r *http.Request, code int, choice negotiate.Choice, b *
 
 // SendStatus writes a Status in a form that the client accepts, or as JSON.
 func SendStatus(w *Writer, r *http.Request, code int, status *metav1.Status) {
-	choice, err := negotiate.Output(r, negotiate.Offer{Protobuf: true})
+	choice, err := negotiation.Output(r, negotiation.Offer{Protobuf: true})
 	if err != nil {
-		choice = negotiate.Choice{}
+		choice = negotiation.Choice{}
 	}
 	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
-	if choice.Media == negotiate.Protobuf {
+	if choice.Media == negotiation.Protobuf {
 		raw, err := status.Marshal()
 		if err == nil {
 			b := NewBody(few)

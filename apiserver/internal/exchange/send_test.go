@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
-	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/apiserver/internal/negotiation"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/resource"
 )
@@ -61,15 +61,15 @@ func TestBodiesAreSentInOrderWhateverTheirPieces(t *testing.T) {
 func TestSendJSONWritesWhatTheClientAccepts(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		choice         negotiate.Choice
+		choice         negotiation.Choice
 		body, want     string
 		err, mediaType string
 	}{
-		"JSON":        {choice: negotiate.Choice{}, body: `{"a":1}`, want: "{\"a\":1}\n", mediaType: "application/json"},
-		"pretty":      {choice: negotiate.Choice{Pretty: true}, body: `{"a":1}`, want: "{\n  \"a\": 1\n}", mediaType: "application/json"},
-		"YAML":        {choice: negotiate.Choice{Media: negotiate.YAML}, body: `{"a":1}`, want: "a: 1\n", mediaType: "application/yaml"},
-		"broken":      {choice: negotiate.Choice{Pretty: true}, body: `{`, err: "unexpected end of JSON input"},
-		"broken YAML": {choice: negotiate.Choice{Media: negotiate.YAML}, body: `{`, err: "yaml"},
+		"JSON":        {choice: negotiation.Choice{}, body: `{"a":1}`, want: "{\"a\":1}\n", mediaType: "application/json"},
+		"pretty":      {choice: negotiation.Choice{Pretty: true}, body: `{"a":1}`, want: "{\n  \"a\": 1\n}", mediaType: "application/json"},
+		"YAML":        {choice: negotiation.Choice{Media: negotiation.YAML}, body: `{"a":1}`, want: "a: 1\n", mediaType: "application/yaml"},
+		"broken":      {choice: negotiation.Choice{Pretty: true}, body: `{`, err: "unexpected end of JSON input"},
+		"broken YAML": {choice: negotiation.Choice{Media: negotiation.YAML}, body: `{`, err: "yaml"},
 	} {
 		b := exchange.NewBody(3)
 		b.Begin([]byte(c.body[:1]))

@@ -11,7 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/steer-dev/steer/apiserver/internal/encodings"
+	"github.com/steer-dev/steer/apiserver/internal/recordcache"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/internal/jsontext"
@@ -49,7 +49,7 @@ func (g *Registry) ConvertedAll(ctx context.Context, in *Served, v *resource.Ver
 		if out[i] = rec; in.IsStoredVersion(rec, v) {
 			continue
 		}
-		if known, ok := encodings.Cached(rec, v, encodings.JSON); ok {
+		if known, ok := recordcache.Cached(rec, v, recordcache.JSON); ok {
 			out[i] = convertedRecord(rec, known.Head)
 			continue
 		}
@@ -63,7 +63,7 @@ func (g *Registry) ConvertedAll(ctx context.Context, in *Served, v *resource.Ver
 		return nil, err
 	}
 	for i, value := range values {
-		g.encodings.Keep(cold[i], v, encodings.JSON, wire.Pieces{Head: value}, len(value))
+		g.encodings.Keep(cold[i], v, recordcache.JSON, wire.Pieces{Head: value}, len(value))
 		out[at[i]] = convertedRecord(cold[i], value)
 	}
 	return out, nil
@@ -116,7 +116,7 @@ func (in *Served) Corrupt(ctx context.Context, rec *storage.Record, err error) e
 
 // convertedRecord returns a record with the JSON of its object in another version.
 func convertedRecord(rec *storage.Record, value []byte) *storage.Record {
-	out := &storage.Record{Key: rec.Key, Value: value, Created: rec.Created, Modified: encodings.Transient}
+	out := &storage.Record{Key: rec.Key, Value: value, Created: rec.Created, Modified: recordcache.Transient}
 	if start, _, ok := jsontext.Find(value, "metadata", "resourceVersion"); ok {
 		out.Stamp = start + len(`"`)
 	}

@@ -10,9 +10,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/steer-dev/steer/apiserver/internal/encodings"
 	"github.com/steer-dev/steer/apiserver/internal/genname"
 	"github.com/steer-dev/steer/apiserver/internal/objectmeta"
+	"github.com/steer-dev/steer/apiserver/internal/recordcache"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
@@ -153,7 +153,7 @@ func (in *Served) exists(obj resource.Object, current *storage.Record) error {
 		gr.Group = in.StoredKind().Group
 		err = apierrors.NewGenerateNameConflict(gr, obj.GetName(), 1)
 	}
-	if current != nil && encodings.Meta(current).Terminating {
+	if current != nil && recordcache.Meta(current).Terminating {
 		err.ErrStatus.Message = "object is being deleted: " + err.ErrStatus.Message
 	}
 	return err

@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/steer-dev/steer/apiserver/internal/encodings"
+	"github.com/steer-dev/steer/apiserver/internal/recordcache"
 	"github.com/steer-dev/steer/apiserver/internal/typed"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/internal/jsontext"
@@ -73,14 +73,14 @@ func (g *Registry) TransientRecord(in *Served, v *resource.Version, obj resource
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
-	return &storage.Record{Value: value, Modified: encodings.Transient}, nil
+	return &storage.Record{Value: value, Modified: recordcache.Transient}, nil
 }
 
 // WithRevision returns a record with the object of rec in a version, and with another
 // resourceVersion: a watch sends it for an object that has left its selection. It is not in
 // the store, and nothing is cached for it.
 func (g *Registry) WithRevision(ctx context.Context, in *Served, v *resource.Version, rec *storage.Record, revision storage.Revision) (*storage.Record, error) {
-	out := &storage.Record{Key: rec.Key, Created: rec.Created, Modified: encodings.Transient}
+	out := &storage.Record{Key: rec.Key, Created: rec.Created, Modified: recordcache.Transient}
 	if rec.Stamp > 0 && in.IsStoredVersion(rec, v) {
 		out.Value, out.Stamp = jsontext.Restamp(rec.Value, rec.Stamp, int64(revision)), rec.Stamp
 		return out, nil

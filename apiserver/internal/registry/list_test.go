@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/steer-dev/steer/apiserver/internal/encodings"
+	"github.com/steer-dev/steer/apiserver/internal/recordcache"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
@@ -285,7 +285,7 @@ func TestMetadataOfRecordsIsProtobuf(t *testing.T) {
 		if err := got.Unmarshal(raw); err != nil || got.ObjectMeta.String() != created.ObjectMeta.String() {
 			t.Errorf("%v, want %v: %v", got.ObjectMeta, created.ObjectMeta, err)
 		}
-		if _, cached := encodings.Cached(rec, &f.in.Versions[0], encodings.MetadataProto); !cached {
+		if _, cached := recordcache.Cached(rec, &f.in.Versions[0], recordcache.MetadataProto); !cached {
 			t.Error("the protobuf of the metadata is not cached")
 		}
 	}

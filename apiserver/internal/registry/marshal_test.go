@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/steer-dev/steer/apiserver/internal/encodings"
+	"github.com/steer-dev/steer/apiserver/internal/recordcache"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
@@ -46,7 +46,7 @@ func TestWritesCacheProtobufWhileAWatchReadsIt(t *testing.T) {
 		return rec
 	}
 	cached := func(rec *storage.Record) bool {
-		_, ok := encodings.Cached(rec, v, encodings.Proto)
+		_, ok := recordcache.Cached(rec, v, recordcache.Proto)
 		return ok
 	}
 	if cached(write(false)) {

@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/steer-dev/steer/apiserver/internal/encodings"
+	"github.com/steer-dev/steer/apiserver/internal/recordcache"
 	"github.com/steer-dev/steer/apiserver/internal/typed"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/resource"
@@ -51,7 +51,7 @@ func (g *Registry) JSON(ctx context.Context, in *Served, v *resource.Version, re
 	if in.IsStoredVersion(rec, v) {
 		return rec.Value, nil
 	}
-	return g.encodings.Bytes(rec, v, encodings.JSON, func() ([]byte, error) {
+	return g.encodings.Bytes(rec, v, recordcache.JSON, func() ([]byte, error) {
 		obj, err := g.Object(ctx, in, v, rec)
 		if err != nil {
 			return nil, err
@@ -66,12 +66,12 @@ func (g *Registry) ObjectJSON(in *Served, v *resource.Version, rec *storage.Reco
 	if in.IsStoredVersion(rec, v) {
 		return rec.Value, nil
 	}
-	return g.encodings.Bytes(rec, v, encodings.JSON, func() ([]byte, error) { return resource.EncodeObject(obj) })
+	return g.encodings.Bytes(rec, v, recordcache.JSON, func() ([]byte, error) { return resource.EncodeObject(obj) })
 }
 
 // Proto returns a record as enveloped protobuf of a version that has this form.
 func (g *Registry) Proto(ctx context.Context, in *Served, v *resource.Version, rec *storage.Record) (wire.Pieces, error) {
-	return g.encodings.Pieces(rec, v, encodings.Proto, func() (enveloped wire.Pieces, own int, err error) {
+	return g.encodings.Pieces(rec, v, recordcache.Proto, func() (enveloped wire.Pieces, own int, err error) {
 		obj, err := g.message(ctx, in, v, rec)
 		if err != nil {
 			return wire.Pieces{}, 0, err
@@ -139,13 +139,13 @@ func (g *Registry) marshal(in *Served, rec *storage.Record, obj resource.Object,
 	if err != nil {
 		return // the reader gets the error
 	}
-	g.encodings.Keep(rec, v, encodings.Proto, enveloped, own)
+	g.encodings.Keep(rec, v, recordcache.Proto, enveloped, own)
 }
 
 // MetadataProto returns the metadata of a record as protobuf of a
 // PartialObjectMetadata, without envelope.
 func (g *Registry) MetadataProto(ctx context.Context, in *Served, v *resource.Version, rec *storage.Record) ([]byte, error) {
-	return g.encodings.Bytes(rec, v, encodings.MetadataProto, func() ([]byte, error) {
+	return g.encodings.Bytes(rec, v, recordcache.MetadataProto, func() ([]byte, error) {
 		value, err := g.JSON(ctx, in, v, rec)
 		if err != nil {
 			return nil, err

@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/steer-dev/steer/apiserver/internal/encodings"
+	"github.com/steer-dev/steer/apiserver/internal/recordcache"
 	"github.com/steer-dev/steer/apiserver/notes"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
@@ -23,7 +23,7 @@ type Registry struct {
 	identity    Identity
 	admission   resource.Admission
 	authorize   func(ctx context.Context, r *resource.Request) error
-	encodings   *encodings.Cache
+	encodings   *recordcache.Cache
 	notes       *notes.Notes
 	objectBytes int
 }
@@ -58,7 +58,7 @@ type Options struct {
 func New(o Options) *Registry {
 	return &Registry{
 		store: o.Store, identity: o.Identity, admission: o.Admission, authorize: o.AuthorizeCreate,
-		encodings: encodings.New(o.CacheBytes), notes: o.Notes, objectBytes: o.ObjectBytes,
+		encodings: recordcache.New(o.CacheBytes), notes: o.Notes, objectBytes: o.ObjectBytes,
 	}
 }
 

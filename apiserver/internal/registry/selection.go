@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/steer-dev/steer/apiserver/internal/encodings"
+	"github.com/steer-dev/steer/apiserver/internal/recordcache"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/internal/jsontext"
 	"github.com/steer-dev/steer/storage"
@@ -124,7 +124,7 @@ func (sel *Selection) Matches(ctx context.Context, rec *storage.Record) (bool, e
 	if sel.Everything() {
 		return true, nil
 	}
-	m := encodings.Meta(rec)
+	m := recordcache.Meta(rec)
 	if sel.name != "" && m.Name != sel.name || sel.labels != nil && !sel.labels.Matches(m.Labels) {
 		return false, nil
 	}

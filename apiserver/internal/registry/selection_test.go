@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	"k8s.io/apimachinery/pkg/fields"
 
-	"github.com/steer-dev/steer/apiserver/internal/encodings"
+	"github.com/steer-dev/steer/apiserver/internal/recordcache"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/internal/jsontext"
 	"github.com/steer-dev/steer/storage"
@@ -76,7 +76,7 @@ func TestWithRevisionIsNotCached(t *testing.T) {
 		if _, err := f.Proto(t.Context(), f.in, v, moved); err != nil {
 			t.Fatal(err)
 		}
-		if _, cached := encodings.Cached(moved, v, encodings.Proto); cached {
+		if _, cached := recordcache.Cached(moved, v, recordcache.Proto); cached {
 			t.Errorf("%s: the protobuf of a record that is not in the store is cached", name)
 		}
 		want, got := f.decode(rec), f.decode(moved)

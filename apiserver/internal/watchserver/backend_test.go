@@ -18,9 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	kwatch "k8s.io/apimachinery/pkg/watch"
 
-	"github.com/steer-dev/steer/apiserver/internal/encode"
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/internal/registry"
+	"github.com/steer-dev/steer/apiserver/internal/representation"
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
@@ -47,7 +47,7 @@ func TestServeBackendSendsWhatTheBackendYields(t *testing.T) {
 			w := &watching{fixture: f, sent: newRecorder()}
 			err = f.server.ServeBackend(f.Context(), &exchange.Writer{ResponseWriter: w.sent, Warnings: noWarnings{}}, &Request{
 				HTTP:           httptest.NewRequest(http.MethodGet, "/api/v1/namespaces/default/configmaps?watch=true", nil),
-				Representation: encode.Representation{Choice: asJSON, Served: f.served, Version: v}, Selection: sel,
+				Representation: representation.Representation{Choice: asJSON, Served: f.served, Version: v}, Selection: sel,
 				Options: &internalversion.ListOptions{AllowWatchBookmarks: bookmarks},
 				Metrics: Metrics{Events: prometheus.NewCounter(prometheus.CounterOpts{}), Sizes: prometheus.NewSummary(prometheus.SummaryOpts{})},
 				Status:  func(err error) *metav1.Status { return &metav1.Status{Reason: metav1.StatusReason(err.Error())} },
@@ -144,7 +144,7 @@ func TestWatchesOfBackendsAreSelected(t *testing.T) {
 		w := &watching{fixture: f, sent: newRecorder()}
 		err = f.server.ServeBackend(f.Context(), &exchange.Writer{ResponseWriter: w.sent, Warnings: noWarnings{}}, &Request{
 			HTTP:           httptest.NewRequest(http.MethodGet, "/api/v1/namespaces/default/configmaps?watch=true", nil),
-			Representation: encode.Representation{Choice: asJSON, Served: f.served, Version: v}, Selection: sel, Options: options,
+			Representation: representation.Representation{Choice: asJSON, Served: f.served, Version: v}, Selection: sel, Options: options,
 			Present: &registry.Page{Records: present, Revision: 7},
 			Metrics: Metrics{Events: prometheus.NewCounter(prometheus.CounterOpts{}), Sizes: prometheus.NewSummary(prometheus.SummaryOpts{})},
 			Status:  func(err error) *metav1.Status { return &metav1.Status{Reason: metav1.StatusReason(err.Error())} },

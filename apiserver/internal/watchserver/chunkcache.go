@@ -8,8 +8,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/steer-dev/steer/apiserver/internal/encode"
-	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/apiserver/internal/negotiation"
+	"github.com/steer-dev/steer/apiserver/internal/representation"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/watch"
 )
@@ -30,7 +30,7 @@ type chunkCache struct {
 
 // chunk is an encoded sequence of watch events. It is immutable.
 type chunk struct {
-	as     encode.Representation
+	as     representation.Representation
 	frames []watch.Frame
 	bytes  []byte
 	sizes  []int // of the encoded objects, in bytes
@@ -39,7 +39,7 @@ type chunk struct {
 // find returns a cached chunk that encodes a prefix of frames, or nil. A chunk of other
 // events differs in its first frame, so that the whole length, some hundred comparisons of
 // pointers, is compared of the chunk that is found alone.
-func (c *chunkCache) find(as encode.Representation, frames []watch.Frame) *chunk {
+func (c *chunkCache) find(as representation.Representation, frames []watch.Frame) *chunk {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, k := range c.last {
@@ -65,7 +65,7 @@ func (c *chunkCache) add(k *chunk) {
 // how many frames it covers; 0 if they must be written one by one. Frames are those of
 // changes.
 func (o *writer) chunk(ctx context.Context, frames []watch.Frame) (int, error) {
-	if o.socket != nil || o.req.Choice.Shape == negotiate.Table {
+	if o.socket != nil || o.req.Choice.Shape == negotiation.Table {
 		return 0, nil // WebSocket messages are framed one by one, and only the first table has column definitions
 	}
 	k := o.server.chunks.find(o.req.Representation, frames)

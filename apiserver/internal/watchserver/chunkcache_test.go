@@ -6,9 +6,9 @@ package watchserver
 import (
 	"testing"
 
-	"github.com/steer-dev/steer/apiserver/internal/encode"
-	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/apiserver/internal/negotiation"
 	"github.com/steer-dev/steer/apiserver/internal/registry"
+	"github.com/steer-dev/steer/apiserver/internal/representation"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/apiserver/watch"
 	"github.com/steer-dev/steer/storage"
@@ -17,12 +17,12 @@ import (
 func TestChunkCacheFindsChunksOfTheSameBytes(t *testing.T) {
 	t.Parallel()
 	served, version := &registry.Served{}, &resource.Version{}
-	as := encode.Representation{Served: served, Version: version}
+	as := representation.Representation{Served: served, Version: version}
 	one, two, three := &storage.Record{Modified: 1}, &storage.Record{Modified: 2}, &storage.Record{Modified: 3}
 	stored := []watch.Frame{{Type: watch.Added, Record: one}, {Type: watch.Modified, Record: two}}
 	for _, test := range []struct {
 		name   string
-		as     encode.Representation
+		as     representation.Representation
 		frames []watch.Frame
 		found  bool
 	}{
@@ -35,10 +35,10 @@ func TestChunkCacheFindsChunksOfTheSameBytes(t *testing.T) {
 		{"another type", as, []watch.Frame{stored[0], {Type: watch.Deleted, Record: two}}, false},
 		{"another revision", as, []watch.Frame{stored[0], {Type: watch.Modified, Record: two, Revision: 9}}, false},
 		{"another order", as, []watch.Frame{stored[1], stored[0]}, false},
-		{"another media type", encode.Representation{Choice: negotiate.Choice{Media: negotiate.Protobuf}, Served: served, Version: version}, stored, false},
-		{"another shape", encode.Representation{Choice: negotiate.Choice{Shape: negotiate.Metadata}, Served: served, Version: version}, stored, false},
-		{"another resource", encode.Representation{Served: &registry.Served{}, Version: version}, stored, false},
-		{"another version", encode.Representation{Served: served, Version: &resource.Version{Name: "v2"}}, stored, false},
+		{"another media type", representation.Representation{Choice: negotiation.Choice{Media: negotiation.Protobuf}, Served: served, Version: version}, stored, false},
+		{"another shape", representation.Representation{Choice: negotiation.Choice{Shape: negotiation.Metadata}, Served: served, Version: version}, stored, false},
+		{"another resource", representation.Representation{Served: &registry.Served{}, Version: version}, stored, false},
+		{"another version", representation.Representation{Served: served, Version: &resource.Version{Name: "v2"}}, stored, false},
 	} {
 		var cache chunkCache
 		cache.add(&chunk{as: as, frames: stored, bytes: []byte("encoded")})
@@ -57,7 +57,7 @@ func TestChunkCacheForgetsTheOldestChunk(t *testing.T) {
 		cache.add(&chunk{frames: frames[i]})
 	}
 	for i := range frames {
-		if got, want := cache.find(encode.Representation{}, frames[i]) != nil, i >= cachedChunks; got != want {
+		if got, want := cache.find(representation.Representation{}, frames[i]) != nil, i >= cachedChunks; got != want {
 			t.Errorf("chunk %d of %d: cached is %v, want %v", i, len(frames), got, want)
 		}
 	}
@@ -66,7 +66,7 @@ func TestChunkCacheForgetsTheOldestChunk(t *testing.T) {
 func TestChunkCacheIsEmptyAtFirst(t *testing.T) {
 	t.Parallel()
 	var cache chunkCache
-	if got := cache.find(encode.Representation{}, []watch.Frame{{}}); got != nil {
+	if got := cache.find(representation.Representation{}, []watch.Frame{{}}); got != nil {
 		t.Errorf("found %v", got)
 	}
 }

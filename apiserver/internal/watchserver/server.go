@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/steer-dev/steer/apiserver/internal/encode"
 	"github.com/steer-dev/steer/apiserver/internal/registry"
+	"github.com/steer-dev/steer/apiserver/internal/representation"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -44,9 +44,9 @@ func New(o Options) *Server { return &Server{options: o} }
 // where they say otherwise.
 type Request struct {
 	HTTP *http.Request
-	encode.Representation
+	representation.Representation
 	// Tables of a watch that is answered with Tables.
-	Tables    encode.Tables
+	Tables    representation.Tables
 	Selection *registry.Selection
 	// After is the resourceVersion of Options.
 	After storage.Revision

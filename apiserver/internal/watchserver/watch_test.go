@@ -25,10 +25,10 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/steer-dev/steer/apiserver/internal/encode"
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
-	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/apiserver/internal/negotiation"
 	"github.com/steer-dev/steer/apiserver/internal/registry"
+	"github.com/steer-dev/steer/apiserver/internal/representation"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/apiserver/table"
 	"github.com/steer-dev/steer/storage"
@@ -129,7 +129,7 @@ type watching struct {
 }
 
 // watch begins a watch after a revision, -1 for one that begins with the present objects.
-func (f *fixture) watch(choice negotiate.Choice, after storage.Revision, change func(*internalversion.ListOptions)) *watching {
+func (f *fixture) watch(choice negotiation.Choice, after storage.Revision, change func(*internalversion.ListOptions)) *watching {
 	f.Helper()
 	options := &internalversion.ListOptions{ResourceVersion: fmt.Sprint(after)}
 	if after < 0 {
@@ -147,8 +147,8 @@ func (f *fixture) watch(choice negotiate.Choice, after storage.Revision, change 
 	w.sent.before = f.onWrite
 	req := &Request{
 		HTTP:           httptest.NewRequest(http.MethodGet, "/api/v1/namespaces/default/configmaps?watch=true", nil),
-		Representation: encode.Representation{Choice: choice, Served: f.served, Version: v},
-		Tables:         encode.NewTables(v, ""), Selection: sel, After: after, Options: options,
+		Representation: representation.Representation{Choice: choice, Served: f.served, Version: v},
+		Tables:         representation.NewTables(v, ""), Selection: sel, After: after, Options: options,
 		Metrics: Metrics{Events: prometheus.NewCounter(prometheus.CounterOpts{}), Sizes: prometheus.NewSummary(prometheus.SummaryOpts{})},
 		Status: func(err error) *metav1.Status {
 			if f.onStatus != nil {
@@ -222,7 +222,7 @@ type noWarnings struct{}
 
 func (noWarnings) Texts() []string { return nil }
 
-var asJSON = negotiate.Choice{MetaVersion: "v1"}
+var asJSON = negotiation.Choice{MetaVersion: "v1"}
 
 func TestServeSendsPresentObjectsAndThenChanges(t *testing.T) {
 	inTime(t, func(f *fixture) {
@@ -348,7 +348,7 @@ func TestServeReportsCompactedRevisions(t *testing.T) {
 func TestServeSendsColumnsOfTablesOnce(t *testing.T) {
 	inTime(t, func(f *fixture) {
 		f.put("a", "{}")
-		w := f.watch(negotiate.Choice{Shape: negotiate.Table, MetaVersion: "v1"}, -1, func(o *internalversion.ListOptions) { o.AllowWatchBookmarks = true })
+		w := f.watch(negotiation.Choice{Shape: negotiation.Table, MetaVersion: "v1"}, -1, func(o *internalversion.ListOptions) { o.AllowWatchBookmarks = true })
 		synctest.Wait()
 		f.put("b", "{}")
 		time.Sleep(10 * time.Second)
@@ -381,7 +381,7 @@ func TestServeSendsColumnsOfTablesOnce(t *testing.T) {
 func TestServeGathersEventsUnderLoad(t *testing.T) {
 	inTime(t, func(f *fixture) {
 		one, two := f.watch(asJSON, 0, nil), f.watch(asJSON, 0, nil)
-		meta := f.watch(negotiate.Choice{Shape: negotiate.Metadata, MetaVersion: "v1"}, 0, nil)
+		meta := f.watch(negotiation.Choice{Shape: negotiation.Metadata, MetaVersion: "v1"}, 0, nil)
 		synctest.Wait()
 		for i := range 200 {
 			for range 10 {

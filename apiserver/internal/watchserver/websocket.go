@@ -14,7 +14,7 @@ import (
 	"golang.org/x/net/websocket"
 
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
-	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/apiserver/internal/negotiation"
 )
 
 // webSocketRequest reports whether a watch is requested over a WebSocket, as browsers
@@ -34,7 +34,7 @@ func (r *run) serveWebSocket(ctx context.Context, w http.ResponseWriter, events 
 		r.out.w.Code = http.StatusSwitchingProtocols
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		if ws.PayloadType = websocket.TextFrame; r.out.req.Choice.Media == negotiate.Protobuf {
+		if ws.PayloadType = websocket.TextFrame; r.out.req.Choice.Media == negotiation.Protobuf {
 			ws.PayloadType = websocket.BinaryFrame
 		}
 		r.out.socket = ws

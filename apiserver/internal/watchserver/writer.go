@@ -11,10 +11,10 @@ import (
 	"golang.org/x/net/websocket"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/steer-dev/steer/apiserver/internal/encode"
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
-	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/apiserver/internal/negotiation"
 	"github.com/steer-dev/steer/apiserver/internal/registry"
+	"github.com/steer-dev/steer/apiserver/internal/representation"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/apiserver/watch"
@@ -55,7 +55,7 @@ func (o *writer) open() {
 		return
 	}
 	contentType := o.req.Choice.Media.ContentType()
-	if o.req.Choice.Media == negotiate.Protobuf {
+	if o.req.Choice.Media == negotiation.Protobuf {
 		contentType += ";stream=watch"
 	}
 	o.w.Header().Set("Content-Type", contentType)
@@ -129,7 +129,7 @@ func (o *writer) append(t watch.Type, object wire.Pieces) {
 }
 
 func (o *writer) appendFrame(b []byte, t watch.Type, object wire.Pieces) []byte {
-	if o.req.Choice.Media == negotiate.Protobuf {
+	if o.req.Choice.Media == negotiation.Protobuf {
 		return wire.AppendEvent(b, string(t), object, o.socket == nil) // a WebSocket message needs no length prefix
 	}
 	b = append(b, `{"type":"`...)
@@ -158,7 +158,7 @@ func (o *writer) object(ctx context.Context, f *watch.Frame) (wire.Pieces, error
 			return wire.Pieces{}, err
 		}
 	}
-	if o.req.Choice.Shape == negotiate.Table {
+	if o.req.Choice.Shape == negotiation.Table {
 		table, err := o.table(ctx, rec)
 		return wire.Pieces{Head: table}, err
 	}
@@ -179,12 +179,12 @@ func (o *writer) encodeTable(t *metav1.Table) ([]byte, error) {
 		t.ColumnDefinitions = nil
 	}
 	o.headed = true
-	return encode.TableJSON(t)
+	return representation.TableJSON(t)
 }
 
 func (o *writer) status(err error) ([]byte, error) {
 	status := o.req.Status(err)
-	if o.req.Choice.Media != negotiate.Protobuf {
+	if o.req.Choice.Media != negotiation.Protobuf {
 		return json.Marshal(status)
 	}
 	raw, err := status.Marshal()
@@ -200,12 +200,12 @@ func (o *writer) bookmark(f *watch.Frame) ([]byte, error) {
 		annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
 	}
 	kind, apiVersion := in.Kind, in.APIVersion(v)
-	if o.req.Choice.Shape != negotiate.Whole {
+	if o.req.Choice.Shape != negotiation.Whole {
 		kind, apiVersion = "PartialObjectMetadata", o.req.Choice.MetaAPIVersion()
 	}
-	if o.req.Choice.Media == negotiate.Protobuf {
+	if o.req.Choice.Media == negotiation.Protobuf {
 		var obj resource.Object = &metav1.PartialObjectMetadata{}
-		if o.req.Choice.Shape == negotiate.Whole {
+		if o.req.Choice.Shape == negotiation.Whole {
 			obj = v.NewProtobuf()
 		}
 		obj.SetResourceVersion(revision)
@@ -218,7 +218,7 @@ func (o *writer) bookmark(f *watch.Frame) ([]byte, error) {
 		ObjectMeta: metav1.ObjectMeta{ResourceVersion: revision, Annotations: annotations},
 	}
 	raw, err := json.Marshal(partial)
-	if err != nil || o.req.Choice.Shape != negotiate.Table {
+	if err != nil || o.req.Choice.Shape != negotiation.Table {
 		return raw, err
 	}
 	empty := v.NewObject()

@@ -21,7 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/apiserver/internal/negotiation"
 )
 
 // Component is the name of the process on the pages, as kube-apiserver has it.
@@ -149,7 +149,7 @@ func (p page) choose(accept string) (media, version string) {
 			if as == "" && v == "" && g == "" {
 				return "text/plain", ""
 			}
-		case negotiate.JSON.ContentType(), negotiate.YAML.ContentType():
+		case negotiation.JSON.ContentType(), negotiation.YAML.ContentType():
 			if as == p.kind && g == group && (v == current || v == deprecated) {
 				return asked, v
 			}
@@ -161,14 +161,14 @@ func (p page) choose(accept string) (media, version string) {
 // refuse answers a client that accepts nothing that there is.
 func (p page) refuse(w http.ResponseWriter) {
 	object := fmt.Sprintf(";g=%s;v=%s;as=%s", group, current, p.kind)
-	refused := negotiate.Refused("only the following media types are accepted: " + strings.Join([]string{
-		"text/plain", negotiate.JSON.ContentType() + object, negotiate.YAML.ContentType() + object,
+	refused := negotiation.Refused("only the following media types are accepted: " + strings.Join([]string{
+		"text/plain", negotiation.JSON.ContentType() + object, negotiation.YAML.ContentType() + object,
 	}, ", "))
 	var known apierrors.APIStatus
 	errors.As(refused, &known) // it is one
 	status := known.Status()
 	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
-	w.Header().Set("Content-Type", negotiate.JSON.ContentType())
+	w.Header().Set("Content-Type", negotiation.JSON.ContentType())
 	w.WriteHeader(int(status.Code))
 	_ = json.NewEncoder(w).Encode(status) // the client may have gone
 }
@@ -177,7 +177,7 @@ func (p page) object(media, version string) ([]byte, error) {
 	all := map[string]any{"kind": p.kind, "apiVersion": group + "/" + version, "metadata": map[string]any{"name": Component}}
 	maps.Copy(all, p.fields())
 	text, err := json.Marshal(all)
-	if err != nil || media == negotiate.JSON.ContentType() {
+	if err != nil || media == negotiation.JSON.ContentType() {
 		return append(text, '\n'), err
 	}
 	return yaml.JSONToYAML(text)

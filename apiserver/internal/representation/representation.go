@@ -1,10 +1,10 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package encode encodes stored objects in the representation that a client negotiated:
+// Package representation encodes stored objects in the representation that a client negotiated:
 // whole, as metadata only or as rows of a Table; as JSON or as protobuf. Answers
 // (package endpoint) and watches (package watchserver) have it in common.
-package encode
+package representation
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/apiserver/internal/negotiation"
 	"github.com/steer-dev/steer/apiserver/internal/registry"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/resource"
@@ -26,7 +26,7 @@ import (
 // Representation is how objects of one resource are encoded. Representations that are
 // equal give equal bytes.
 type Representation struct {
-	Choice  negotiate.Choice
+	Choice  negotiation.Choice
 	Served  *registry.Served
 	Version *resource.Version
 }
@@ -34,8 +34,8 @@ type Representation struct {
 // Object returns one object, or its PartialObjectMetadata, with its type set: as JSON,
 // or as protobuf in its envelope.
 func (r *Representation) Object(ctx context.Context, from *registry.Registry, rec *storage.Record) (wire.Pieces, error) {
-	whole := r.Choice.Shape == negotiate.Whole
-	if r.Choice.Media == negotiate.Protobuf {
+	whole := r.Choice.Shape == negotiation.Whole
+	if r.Choice.Media == negotiation.Protobuf {
 		if !whole {
 			raw, err := from.MetadataProto(ctx, r.Served, r.Version, rec)
 			return wire.Pieces{Head: wire.Envelope(r.Choice.MetaAPIVersion(), "PartialObjectMetadata", raw)}, err

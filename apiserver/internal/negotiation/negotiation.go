@@ -1,9 +1,9 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package negotiate chooses the media type of an answer from the Accept header and the
+// Package negotiation chooses the media type of an answer from the Accept header and the
 // media type of a body from the Content-Type header.
-package negotiate
+package negotiation
 
 import (
 	"mime"

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package negotiate
+package negotiation
 
 import (
 	"net/http"

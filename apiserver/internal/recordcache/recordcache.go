@@ -1,10 +1,10 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package encodings keeps what is computed from a stored record: its metadata ([Meta]) and
+// Package recordcache keeps what is computed from a stored record: its metadata ([Meta]) and
 // its encodings in served versions and media types ([Cache]). Readers of one record share
 // both; they are freed with the record.
-package encodings
+package recordcache
 
 import (
 	"slices"
@@ -17,10 +17,10 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// projection is what is computed from one record: its metadata, and its encodings other
+// derived is what is computed from one record: its metadata, and its encodings other
 // than the stored one. The record holds it, so it is freed with the record, once
 // neither the store nor a reader holds that.
-type projection struct {
+type derived struct {
 	once sync.Once // reads meta on first use
 	meta jsontext.Meta
 
@@ -35,7 +35,7 @@ type encoding struct {
 	kind    Kind
 	pieces  wire.Pieces
 
-	of   *projection
+	of   *derived
 	next *encoding
 }
 
@@ -56,14 +56,14 @@ const (
 // them.
 const Transient storage.Revision = 1<<63 - 1
 
-// project returns the projection of a record.
-func project(rec *storage.Record) *projection {
-	return rec.Derive(func(*storage.Record) any { return &projection{} }).(*projection)
+// derive returns the derived of a record.
+func derive(rec *storage.Record) *derived {
+	return rec.Derive(func(*storage.Record) any { return &derived{} }).(*derived)
 }
 
 // Meta returns the metadata of a record. It is shared and must not be changed.
 func Meta(rec *storage.Record) *jsontext.Meta {
-	p := project(rec)
+	p := derive(rec)
 	p.once.Do(func() { p.meta = jsontext.ReadMeta(rec.Value) })
 	return &p.meta
 }
@@ -124,19 +124,19 @@ func (f *Cache) Pieces(rec *storage.Record, v *resource.Version, kind Kind, buil
 	if err != nil {
 		return wire.Pieces{}, err
 	}
-	f.add(project(rec), v, kind, r, own)
+	f.add(derive(rec), v, kind, r, own)
 	return r, nil
 }
 
 // Keep caches an encoding of a record before the first request for it.
 func (f *Cache) Keep(rec *storage.Record, v *resource.Version, kind Kind, r wire.Pieces, own int) {
 	if f.limit > 0 {
-		f.add(project(rec), v, kind, r, own)
+		f.add(derive(rec), v, kind, r, own)
 	}
 }
 
 // add caches an encoding unless a concurrent caller has done so.
-func (f *Cache) add(p *projection, v *resource.Version, kind Kind, r wire.Pieces, own int) {
+func (f *Cache) add(p *derived, v *resource.Version, kind Kind, r wire.Pieces, own int) {
 	added := &encoding{version: v, kind: kind, pieces: r, of: p}
 	if p.add(added) {
 		f.remember(remembered{weak.Make(added), int64(own) + cost})
@@ -145,7 +145,7 @@ func (f *Cache) add(p *projection, v *resource.Version, kind Kind, r wire.Pieces
 
 // Cached returns an encoding of a record if it is cached.
 func Cached(rec *storage.Record, v *resource.Version, kind Kind) (pieces wire.Pieces, ok bool) {
-	if known := project(rec).find(v, kind); known != nil {
+	if known := derive(rec).find(v, kind); known != nil {
 		return known.pieces, true
 	}
 	return wire.Pieces{}, false
@@ -176,14 +176,14 @@ func (f *Cache) remember(r remembered) {
 	}
 }
 
-func (p *projection) find(v *resource.Version, kind Kind) *encoding {
+func (p *derived) find(v *resource.Version, kind Kind) *encoding {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.search(v, kind)
 }
 
 // search is find without the lock, which the caller holds.
-func (p *projection) search(v *resource.Version, kind Kind) *encoding {
+func (p *derived) search(v *resource.Version, kind Kind) *encoding {
 	for f := p.encodings; f != nil; f = f.next {
 		if f.version == v && f.kind == kind {
 			return f
@@ -194,7 +194,7 @@ func (p *projection) search(v *resource.Version, kind Kind) *encoding {
 
 // add adds an encoding unless there is one of that version and kind, and reports
 // whether it did.
-func (p *projection) add(f *encoding) bool {
+func (p *derived) add(f *encoding) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.search(f.version, f.kind) != nil {
@@ -204,7 +204,7 @@ func (p *projection) add(f *encoding) bool {
 	return true
 }
 
-func (p *projection) remove(f *encoding) {
+func (p *derived) remove(f *encoding) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for at := &p.encodings; *at != nil; at = &(*at).next {

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package encodings
+package recordcache
 
 import (
 	"runtime"
@@ -85,7 +85,7 @@ func TestEncodingBudgetEvictsTheOldest(t *testing.T) {
 	}
 	made := 0
 	for i := range records {
-		if project(records[i]).find(v, Proto) != nil {
+		if derive(records[i]).find(v, Proto) != nil {
 			continue
 		}
 		if made++; made <= i {

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package encode_test
+package representation_test
 
 import (
 	"context"
@@ -10,9 +10,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/steer-dev/steer/apiserver/internal/encode"
-	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/apiserver/internal/negotiation"
 	"github.com/steer-dev/steer/apiserver/internal/registry"
+	"github.com/steer-dev/steer/apiserver/internal/representation"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
@@ -46,8 +46,8 @@ func TestRowsConvertAnObjectOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := &served.Versions[1]
-	r := &encode.Representation{Choice: negotiate.Choice{Shape: negotiate.Table, MetaVersion: "v1"}, Served: served, Version: v}
-	table, err := encode.NewTables(v, metav1.IncludeObject).Record(t.Context(), g, r, rec)
+	r := &representation.Representation{Choice: negotiation.Choice{Shape: negotiation.Table, MetaVersion: "v1"}, Served: served, Version: v}
+	table, err := representation.NewTables(v, metav1.IncludeObject).Record(t.Context(), g, r, rec)
 	if err != nil {
 		t.Fatal(err)
 	}
