@@ -27,7 +27,6 @@ package apply
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 	"sync"
 
@@ -100,7 +99,7 @@ func New(e Endpoint) *FieldManager {
 		if e.New == nil || resets() == nil {
 			return nil
 		}
-		return creation.New(root(), reflect.TypeOf(e.New()).Elem(), resets())
+		return creation.New(root(), e.New(), resets())
 	})
 	bind := b.library
 	if e.Convert == nil { // the library of all writes is the same

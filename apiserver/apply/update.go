@@ -168,11 +168,11 @@ func now() time.Time { return time.Now().UTC().Truncate(time.Second) }
 
 // created sets the managedFields of a typed object that is new, in one pass over it.
 func (m *FieldManager) created(live, obj Object, manager string) bool {
-	c, was, wished := m.creation(), reflect.ValueOf(live), reflect.ValueOf(obj)
-	if c == nil || obj.GetManagedFields() != nil || was.Type() != wished.Type() || was.Type() != reflect.PointerTo(c.Type) || !c.Fresh(was.UnsafePointer()) {
+	c := m.creation()
+	if c == nil || obj.GetManagedFields() != nil || reflect.TypeOf(live) != reflect.TypeOf(obj) || !c.Fresh(live) {
 		return false
 	}
-	set, ok := c.Of(wished.UnsafePointer())
+	set, ok := c.Of(obj)
 	if !ok {
 		return false
 	}

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"unsafe"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,7 +41,7 @@ func Of(object any) *Plan {
 	var out *Plan
 	if t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct {
 		p := planner{known: map[reflect.Type]*plan{}}
-		if root := p.plan(t.Elem()); root.kind == kindStruct {
+		if root := p.plan(t.Elem()); root.kind == KindStruct {
 			out = &Plan{root: root}
 		}
 	}
@@ -50,31 +49,34 @@ func Of(object any) *Plan {
 	return known.(*Plan)
 }
 
-// kind is how a value is written.
-type kind uint8
+// Kind is how a value is written, and how it lies in memory.
+type Kind uint8
+
+// The kinds of values.
 
 const (
-	kindForeign kind = iota // encoded by the type itself
-	kindText
-	kindBool
-	kindInt
-	kindOctets
-	kindTime
-	kindQuantity
-	kindIntOrString
-	kindFields
-	kindRaw
-	kindPointer
-	kindList
-	kindStruct
-	kindTexts      // map[string]string, whatever its types are called
-	kindQuantities // the same of quantities
-	kindBinaries   // the same of []byte
+	KindForeign Kind = iota // encoded by the type itself
+	KindText
+	KindBool
+	KindInt
+	KindOctets
+	KindTime
+	KindMicroTime
+	KindQuantity
+	KindIntOrString
+	KindFields
+	KindRaw
+	KindPointer
+	KindList
+	KindStruct
+	KindTexts      // map[string]string, whatever its types are called
+	KindQuantities // the same of quantities
+	KindBinaries   // the same of []byte
 )
 
 // plan encodes and decodes values of one type.
 type plan struct {
-	kind   kind
+	kind   Kind
 	reads  bool // for foreign types: it is a json.Unmarshaler
 	size   uintptr
 	typ    reflect.Type
@@ -126,52 +128,54 @@ func (c *planner) plan(t reflect.Type) *plan {
 	return p
 }
 
-func (c *planner) kindOf(p *plan, t reflect.Type) kind {
+func (c *planner) kindOf(p *plan, t reflect.Type) Kind {
 	switch t {
 	case reflect.TypeFor[metav1.Time]():
-		return kindTime
+		return KindTime
+	case reflect.TypeFor[metav1.MicroTime]():
+		return KindMicroTime
 	case reflect.TypeFor[resource.Quantity]():
-		return kindQuantity
+		return KindQuantity
 	case reflect.TypeFor[intstr.IntOrString]():
-		return kindIntOrString
+		return KindIntOrString
 	case reflect.TypeFor[metav1.FieldsV1]():
-		return kindFields
+		return KindFields
 	case reflect.TypeFor[runtime.RawExtension]():
-		return kindRaw
+		return KindRaw
 	}
 	if t.Kind() == reflect.Interface {
-		return kindForeign
+		return KindForeign
 	}
 	if t.Kind() == reflect.Pointer {
 		p.of = c.plan(t.Elem())
-		return kindPointer
+		return KindPointer
 	}
 	if own(t) {
 		p.reads = reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]())
-		return kindForeign
+		return KindForeign
 	}
 	switch t.Kind() {
 	case reflect.String:
-		return kindText
+		return KindText
 	case reflect.Bool:
-		return kindBool
+		return KindBool
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return kindInt
+		return KindInt
 	case reflect.Slice:
 		if t.Elem().Kind() == reflect.Uint8 {
 			if t.Elem() == reflect.TypeFor[byte]() {
-				return kindOctets
+				return KindOctets
 			}
-			return kindForeign
+			return KindForeign
 		}
 		p.of = c.plan(t.Elem())
 		if p.of.size == 0 {
-			return kindForeign
+			return KindForeign
 		}
 		for i := range longestBlock + 1 {
 			p.blocks = append(p.blocks, reflect.ArrayOf(1<<i, t.Elem()))
 		}
-		return kindList
+		return KindList
 	case reflect.Map:
 		return mapping(t)
 	case reflect.Struct:
@@ -179,26 +183,26 @@ func (c *planner) kindOf(p *plan, t reflect.Type) kind {
 			for _, name := range slices.Sorted(maps.Keys(p.byName)) {
 				p.sorted = append(p.sorted, p.byName[name])
 			}
-			return kindStruct
+			return KindStruct
 		}
 	}
-	return kindForeign
+	return KindForeign
 }
 
 // mapping returns the kind of a map.
-func mapping(t reflect.Type) kind {
+func mapping(t reflect.Type) Kind {
 	if t.Key().Kind() != reflect.String || own(t.Key()) {
-		return kindForeign
+		return KindForeign
 	}
 	switch {
 	case t.Elem().Kind() == reflect.String && !own(t.Elem()):
-		return kindTexts
+		return KindTexts
 	case t.Elem() == reflect.TypeFor[resource.Quantity]():
-		return kindQuantities
+		return KindQuantities
 	case t.Elem() == reflect.TypeFor[[]byte]():
-		return kindBinaries
+		return KindBinaries
 	}
-	return kindForeign
+	return KindForeign
 }
 
 // addFields adds the fields of a struct, and those of structs that it embeds.
@@ -252,13 +256,13 @@ func (c *planner) addFields(p *plan, t reflect.Type, offset uintptr) bool {
 // canOmit decides when a field is omitted; false if the condition is unusual.
 func (f *field) canOmit(empty bool) bool {
 	switch f.plan.kind {
-	case kindTime:
-	case kindStruct, kindQuantity, kindIntOrString, kindFields, kindRaw:
+	case KindTime, KindMicroTime:
+	case KindStruct, KindQuantity, KindIntOrString, KindFields, KindRaw:
 		if f.omit == whenEmpty { // no struct is empty
 			f.omit = never
 		}
 		return f.omit == never
-	case kindForeign:
+	case KindForeign:
 		k := f.plan.typ.Kind()
 		if f.omit == whenEmpty && k == reflect.Struct {
 			f.omit = never
@@ -266,7 +270,7 @@ func (f *field) canOmit(empty bool) bool {
 		return f.omit == never || f.omit == whenEmpty && (k == reflect.Map || k == reflect.Slice || k == reflect.Interface)
 	default:
 		if f.omit == whenZero {
-			if !empty || f.plan.kind == kindPointer {
+			if !empty || f.plan.kind == KindPointer {
 				return false
 			}
 			f.omit = whenEmpty // which is all that is zero, and more
@@ -285,11 +289,3 @@ func own(t reflect.Type) bool {
 	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) ||
 		p.Implements(reflect.TypeFor[json.Marshaler]()) || p.Implements(reflect.TypeFor[encoding.TextMarshaler]())
 }
-
-// sliceHeader is how a slice of any type lies in memory.
-type sliceHeader struct {
-	first  unsafe.Pointer
-	n, cap int
-}
-
-func isNil(v unsafe.Pointer) bool { return *(*unsafe.Pointer)(v) == nil }

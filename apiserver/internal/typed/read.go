@@ -150,42 +150,47 @@ func (p *plan) read(r *reader, v unsafe.Pointer, depth int) bool {
 		return false
 	}
 	switch p.kind {
-	case kindText:
+	case KindText:
 		text, ok := r.text()
 		*(*string)(v) = text
 		return ok
-	case kindBool:
+	case KindBool:
 		if r.word("true") {
 			*(*bool)(v) = true
 			return true
 		}
 		return r.word("false")
-	case kindInt:
+	case KindInt:
 		n, ok := r.integer(p.size)
 		p.setCount(v, n)
 		return ok
-	case kindStruct:
+	case KindStruct:
 		return p.readStruct(r, v, depth)
-	case kindPointer:
+	case KindPointer:
 		to := reflect.New(p.of.typ).UnsafePointer()
 		*(*unsafe.Pointer)(v) = to
 		return p.of.read(r, to, depth+1)
-	case kindList:
+	case KindList:
 		return p.readList(r, v, depth)
-	case kindTexts, kindQuantities, kindBinaries:
+	case KindTexts, KindQuantities, KindBinaries:
 		return p.readMap(r, v)
-	case kindOctets:
+	case KindOctets:
 		octets, ok := r.octets()
 		*(*[]byte)(v) = octets
 		return ok
-	case kindTime:
+	case KindTime:
 		text, ok := r.text()
 		at, err := time.Parse(time.RFC3339, text)
 		(*metav1.Time)(v).Time = at.Local()
 		return ok && err == nil
-	case kindQuantity:
+	case KindMicroTime:
+		text, ok := r.text()
+		at, err := time.Parse(metav1.RFC3339Micro, text)
+		(*metav1.MicroTime)(v).Time = at.Local()
+		return ok && err == nil
+	case KindQuantity:
 		return r.quantity((*resource.Quantity)(v))
-	case kindIntOrString:
+	case KindIntOrString:
 		into := (*intstr.IntOrString)(v)
 		if r.peek() == '"' {
 			text, ok := r.text()
@@ -195,7 +200,7 @@ func (p *plan) read(r *reader, v unsafe.Pointer, depth int) bool {
 		n, ok := r.integer(unsafe.Sizeof(into.IntVal))
 		into.IntVal = int32(n) // which has been seen to
 		return ok
-	case kindFields, kindRaw:
+	case KindFields, KindRaw:
 		return p.readRaw(r, v)
 	}
 	return p.readForeign(r, v)
@@ -261,7 +266,7 @@ func (p *plan) readRaw(r *reader, v unsafe.Pointer) bool {
 	if !ok {
 		return false
 	}
-	if p.kind == kindFields {
+	if p.kind == KindFields {
 		(*metav1.FieldsV1)(v).SetRawBytes(raw)
 		return true
 	}
@@ -294,7 +299,7 @@ func (p *plan) nothing(r *reader) (is, ok bool) {
 	if r.peek() != 'n' {
 		return false, true
 	}
-	return true, p.kind != kindForeign && p.kind != kindRaw && p.kind != kindFields && r.word(null)
+	return true, p.kind != KindForeign && p.kind != KindRaw && p.kind != KindFields && r.word(null)
 }
 
 func (p *plan) readStruct(r *reader, v unsafe.Pointer, depth int) bool {
@@ -398,10 +403,10 @@ func (p *plan) readMap(r *reader, v unsafe.Pointer) bool {
 	var quantities map[string]resource.Quantity
 	var binaries map[string][]byte
 	switch p.kind {
-	case kindTexts:
+	case KindTexts:
 		texts = map[string]string{}
 		*(*map[string]string)(v) = texts
-	case kindQuantities:
+	case KindQuantities:
 		quantities = map[string]resource.Quantity{}
 		*(*map[string]resource.Quantity)(v) = quantities
 	default:
@@ -419,9 +424,9 @@ func (p *plan) readMap(r *reader, v unsafe.Pointer) bool {
 		}
 		r.space()
 		switch p.kind {
-		case kindTexts:
+		case KindTexts:
 			texts[key], ok = r.text()
-		case kindQuantities:
+		case KindQuantities:
 			var amount resource.Quantity
 			ok = r.quantity(&amount)
 			quantities[key] = amount

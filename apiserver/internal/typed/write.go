@@ -61,22 +61,27 @@ const null = "null"
 
 func (p *plan) append(w *writer, out []byte, v unsafe.Pointer) ([]byte, error) {
 	switch p.kind {
-	case kindText:
+	case KindText:
 		return w.text(out, *(*string)(v))
-	case kindBool:
+	case KindBool:
 		return strconv.AppendBool(out, *(*bool)(v)), nil
-	case kindInt:
-		return strconv.AppendInt(out, Integer(v, p.size), 10), nil
-	case kindStruct:
+	case KindInt:
+		return strconv.AppendInt(out, Value{p, v}.Int(), 10), nil
+	case KindStruct:
 		return p.appendStruct(w, out, v)
-	case kindTime:
+	case KindTime:
 		if at := (*metav1.Time)(v); !at.IsZero() {
 			return append(at.UTC().AppendFormat(append(out, '"'), time.RFC3339), '"'), nil
 		}
 		return append(out, null...), nil
-	case kindQuantity:
+	case KindMicroTime:
+		if at := (*metav1.MicroTime)(v); !at.IsZero() {
+			return append(at.UTC().AppendFormat(append(out, '"'), metav1.RFC3339Micro), '"'), nil
+		}
+		return append(out, null...), nil
+	case KindQuantity:
 		return appendQuantity(out, (*resource.Quantity)(v)), nil
-	case kindIntOrString:
+	case KindIntOrString:
 		switch value := (*intstr.IntOrString)(v); value.Type {
 		case intstr.Int:
 			w.lossy = w.lossy || value.StrVal != ""
@@ -85,28 +90,26 @@ func (p *plan) append(w *writer, out []byte, v unsafe.Pointer) ([]byte, error) {
 			w.lossy = w.lossy || value.IntVal != 0
 			return w.text(out, value.StrVal)
 		}
-	case kindFields:
+	case KindFields:
 		if raw := (*metav1.FieldsV1)(v).GetRawBytes(); len(raw) > 0 && raw[0] == '{' && compact(raw) {
 			w.verbatim = true
 			return append(out, raw...), nil
 		}
-	case kindPointer:
+	case KindPointer:
 		if isNil(v) {
 			return append(out, null...), nil
 		}
 		to := *(*unsafe.Pointer)(v)
-		if p.of.kind == kindTime {
-			w.lossy = w.lossy || (*metav1.Time)(to).IsZero()
-		}
+		w.lossy = w.lossy || Value{p.of, to}.isZeroTime()
 		return p.of.append(w, out, to)
-	case kindOctets:
+	case KindOctets:
 		if isNil(v) {
 			return append(out, null...), nil
 		}
 		return appendOctets(out, *(*[]byte)(v)), nil
-	case kindList:
+	case KindList:
 		return p.appendList(w, out, v)
-	case kindTexts, kindQuantities, kindBinaries:
+	case KindTexts, KindQuantities, KindBinaries:
 		return p.appendMap(w, out, v)
 	}
 	return p.appendForeign(w, out, v)
@@ -119,42 +122,21 @@ func (p *plan) appendForeign(w *writer, out []byte, v unsafe.Pointer) ([]byte, e
 	return append(out, raw...), err
 }
 
-// Integer is an integer of size bytes.
-func Integer(v unsafe.Pointer, size uintptr) int64 {
-	switch size {
-	case 1:
-		return int64(*(*int8)(v))
-	case 2:
-		return int64(*(*int16)(v))
-	case 4:
-		return int64(*(*int32)(v))
-	}
-	return *(*int64)(v)
-}
-
 // omitted reports whether a field is omitted.
 func (f *field) omitted(v unsafe.Pointer) bool {
 	switch f.plan.kind {
-	case kindText:
-		return *(*string)(v) == ""
-	case kindList, kindOctets:
-		return (*sliceHeader)(v).n == 0
-	case kindPointer:
-		return isNil(v)
-	case kindBool:
+	case KindBool:
 		return !*(*bool)(v)
-	case kindInt:
-		return Integer(v, f.plan.size) == 0
-	case kindTexts, kindQuantities, kindBinaries:
-		return len(*(*map[string]string)(v)) == 0
-	case kindTime:
-		return (*metav1.Time)(v).IsZero()
-	default:
+	case KindInt:
+		return Value{f.plan, v}.Int() == 0
+	case KindForeign:
 		value := reflect.NewAt(f.plan.typ, v).Elem()
 		if value.Kind() == reflect.Interface {
 			return value.IsNil()
 		}
 		return value.Len() == 0
+	default:
+		return Value{f.plan, v}.Empty()
 	}
 }
 
@@ -168,7 +150,7 @@ func (p *plan) appendStruct(w *writer, out []byte, v unsafe.Pointer) (_ []byte, 
 		}
 		at := unsafe.Add(v, f.offset)
 		if f.omit != never && f.omitted(at) {
-			if f.plan.kind == kindOctets && !isNil(at) {
+			if f.plan.kind == KindOctets && !isNil(at) {
 				w.lossy = true
 			}
 			continue
@@ -206,21 +188,7 @@ func (p *plan) appendMap(w *writer, out []byte, v unsafe.Pointer) (_ []byte, err
 		return append(out, null...), nil
 	}
 	var few [16]string
-	keys := few[:0]
-	switch p.kind {
-	case kindTexts:
-		for key := range *(*map[string]string)(v) {
-			keys = append(keys, key)
-		}
-	case kindQuantities:
-		for key := range *(*map[string]resource.Quantity)(v) {
-			keys = append(keys, key)
-		}
-	default:
-		for key := range *(*map[string][]byte)(v) {
-			keys = append(keys, key)
-		}
-	}
+	keys := Value{p, v}.AppendKeys(few[:0])
 	for _, key := range keys {
 		if !jsontext.PlainText(key) {
 			return p.appendForeign(w, out, v)
@@ -234,9 +202,9 @@ func (p *plan) appendMap(w *writer, out []byte, v unsafe.Pointer) (_ []byte, err
 		}
 		out = append(append(append(out, '"'), key...), `":`...)
 		switch p.kind {
-		case kindTexts:
+		case KindTexts:
 			out, err = w.text(out, (*(*map[string]string)(v))[key])
-		case kindQuantities:
+		case KindQuantities:
 			amount := (*(*map[string]resource.Quantity)(v))[key]
 			out = appendQuantity(out, &amount)
 		default:

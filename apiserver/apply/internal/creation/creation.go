@@ -10,9 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"unsafe"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -25,17 +23,21 @@ import (
 // the object: the result of [fields.Compare] with an empty object, without the fields
 // that the endpoint resets, after [fields.Tree.Gains]. It is safe for concurrent use.
 type Creation struct {
-	Type reflect.Type
+	plan *typed.Plan
 	root *plan
 	// texts are *[]byte, the buffers for sets.
 	texts sync.Pool
 }
 
-// New compiles a Go type, which must be a struct; nil if only [fields.Compare]
-// supports it. resets are the fields that no manager owns.
-func New(n *fields.Type, t reflect.Type, resets *fields.Tree) *Creation {
-	if n == nil || t.Kind() != reflect.Struct ||
-		t.NumField() == 0 || t.Field(0).Type != reflect.TypeFor[metav1.TypeMeta]() {
+// New compiles the Go type of an object; nil if only [fields.Compare] supports it. resets are
+// the fields that no manager owns.
+func New(n *fields.Type, object any, resets *fields.Tree) *Creation {
+	p := typed.Of(object)
+	if n == nil || p == nil {
+		return nil
+	}
+	t := p.Type()
+	if t.Go().NumField() == 0 || t.Go().Field(0).Type != reflect.TypeFor[metav1.TypeMeta]() {
 		return nil
 	}
 	if objects, atomic := n.Objects(); !objects || atomic {
@@ -45,23 +47,31 @@ func New(n *fields.Type, t reflect.Type, resets *fields.Tree) *Creation {
 	if root == nil {
 		return nil
 	}
-	return &Creation{Type: t, root: root, texts: sync.Pool{New: func() any { return new([]byte) }}}
+	return &Creation{plan: p, root: root, texts: sync.Pool{New: func() any { return new([]byte) }}}
 }
 
-// Fresh reports whether the object of the type that v points to has only a kind.
-func (c *Creation) Fresh(v unsafe.Pointer) bool {
-	const kind = unsafe.Sizeof(metav1.TypeMeta{})
-	return zero(unsafe.Add(v, kind), c.root.size-kind)
+// Fresh reports whether an object is of the type, and has only a kind.
+func (c *Creation) Fresh(object any) bool {
+	if typed.Of(object) != c.plan {
+		return false
+	}
+	v := c.plan.Value(object)
+	for i := range c.root.fields {
+		if !c.root.fields[i].Of(v).IsZero() {
+			return false
+		}
+	}
+	return true
 }
 
-// Of returns the set of an object of the type, which v points to; nil if no manager
-// owns any of its fields. false means that [fields.Compare] must be used.
+// Of returns the set of an object of the type; nil if no manager owns any of its fields.
+// false means that [fields.Compare] must be used.
 //
 //steer:fast creation
-func (c *Creation) Of(v unsafe.Pointer) (*metav1.FieldsV1, bool) {
+func (c *Creation) Of(object any) (*metav1.FieldsV1, bool) {
 	buffer := c.texts.Get().(*[]byte)
 	defer c.texts.Put(buffer)
-	out, ok := c.root.differing((*buffer)[:0], v)
+	out, ok := c.root.differing((*buffer)[:0], c.plan.Value(object))
 	*buffer = out
 	if !ok || len(out) == len(leaf) {
 		return nil, ok
@@ -71,63 +81,27 @@ func (c *Creation) Of(v unsafe.Pointer) (*metav1.FieldsV1, bool) {
 	return set, true
 }
 
-// sliceHeader is the memory layout of a slice.
-type sliceHeader struct {
-	first unsafe.Pointer
-	n     int
-}
-
-// sizeOfMap is the length of a map of any type.
-func sizeOfMap(v unsafe.Pointer) int { return len(*(*map[string]string)(v)) }
-
-// isNil reports whether a pointer, slice or map is nil.
-func isNil(v unsafe.Pointer) bool { return *(*unsafe.Pointer)(v) == nil }
-
-// zero reports whether a value is all zeros in memory.
-func zero(v unsafe.Pointer, size uintptr) bool {
-	memory := unsafe.String((*byte)(v), size)
-	for len(memory) > len(zeros) && memory[:len(zeros)] == zeros {
-		memory = memory[len(zeros):]
-	}
-	return len(memory) <= len(zeros) && memory == zeros[:len(memory)]
-}
-
-// zeros is compared with values piece by piece.
-const zeros = "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
-
-// timeless reports whether a time is zero.
-func (p *plan) timeless(v unsafe.Pointer) bool {
-	if p.kind == planMicroTime {
-		return (*metav1.MicroTime)(v).IsZero()
-	}
-	return (*metav1.Time)(v).IsZero()
-}
-
-// empty reports whether omitempty omits a value.
-func (p *plan) empty(v unsafe.Pointer) bool {
-	switch p.kind {
-	case planText, planBytes, planList: // a string has its length at the same offset
-		return (*sliceHeader)(v).n == 0
-	case planTexts, planQuantities, planOctets:
-		return sizeOfMap(v) == 0
-	case planPointer:
-		return isNil(v)
-	case planTime, planMicroTime:
-		return p.timeless(v)
-	default:
-		return zero(v, p.size)
-	}
-}
-
 const leaf = "{}"
 
+// empty reports whether omitempty omits a value of the field. Where the plan supports none,
+// other values may be omitted as well.
+func (f *planField) empty(v typed.Value) bool {
+	if f.plan.kind == typed.KindForeign {
+		return v.IsZero()
+	}
+	return v.Empty()
+}
+
+// skips reports whether a value of the field is encoded as that of an empty object.
+func (f *planField) skips(v typed.Value) bool { return f.omits && f.empty(v) || !f.omits && v.IsZero() }
+
 // differing writes the fields of a struct that differ from an empty one.
-func (p *plan) differing(out []byte, v unsafe.Pointer) ([]byte, bool) {
+func (p *plan) differing(out []byte, v typed.Value) ([]byte, bool) {
 	out = append(out, '{')
 	for i := range p.fields {
 		f := &p.fields[i]
-		at := unsafe.Add(v, f.offset)
-		if f.omits && f.plan.empty(at) || !f.omits && zero(at, f.plan.size) {
+		at := f.Of(v)
+		if f.skips(at) {
 			continue
 		}
 		before := len(out)
@@ -137,7 +111,7 @@ func (p *plan) differing(out []byte, v unsafe.Pointer) ([]byte, bool) {
 		switch {
 		case f.omits:
 			out, ok = f.plan.write(out, at, true)
-		case f.plan.kind == planStruct && !f.plan.whole:
+		case f.plan.kind == typed.KindStruct && !f.plan.whole:
 			out, ok = f.plan.differing(out, at)
 			if ok && len(out)-beginning == len(leaf) {
 				out = out[:before] // no field differs
@@ -170,26 +144,26 @@ func appendLabel(out []byte, label string) []byte {
 
 // replace writes the set below a field that is always encoded and is not all zeros in
 // memory; nothing if its JSON is that of the zero value.
-func (p *plan) replace(out []byte, v unsafe.Pointer) ([]byte, bool) {
+func (p *plan) replace(out []byte, v typed.Value) ([]byte, bool) {
 	switch p.kind {
-	case planText, planBool, planInt:
-		if p.kind == planText && p.empty(v) { // a string that is empty but points into a document
+	case typed.KindText, typed.KindBool, typed.KindInt:
+		if p.kind == typed.KindText && v.Empty() { // a string that is empty but points into a document
 			return out, true
 		}
 		return append(out, leaf...), p.holds
-	case planTime, planMicroTime:
-		if p.timeless(v) {
+	case typed.KindTime, typed.KindMicroTime:
+		if v.Empty() {
 			return out, true
 		}
 		return append(out, leaf...), p.holds && p.nullable
-	case planStruct:
+	case typed.KindStruct:
 		same, ok := p.blank(v)
 		if same || !ok {
 			return out, ok
 		}
 		return append(out, leaf...), p.blankFits() && p.fits(v)
-	case planPointer, planBytes, planList, planTexts, planQuantities, planOctets:
-		if isNil(v) {
+	case typed.KindPointer, typed.KindOctets, typed.KindList, typed.KindTexts, typed.KindQuantities, typed.KindBinaries:
+		if v.IsNil() {
 			return out, true
 		}
 		if !p.nullable {
@@ -202,28 +176,28 @@ func (p *plan) replace(out []byte, v unsafe.Pointer) ([]byte, bool) {
 
 // blank reports whether a struct has the JSON of an empty one; ok is false if that is
 // not certain.
-func (p *plan) blank(v unsafe.Pointer) (same, ok bool) {
+func (p *plan) blank(v typed.Value) (same, ok bool) {
 	for i := range p.fields {
 		f := &p.fields[i]
-		at := unsafe.Add(v, f.offset)
-		if f.omits && f.plan.empty(at) || !f.omits && zero(at, f.plan.size) {
+		at := f.Of(v)
+		if f.skips(at) {
 			continue
 		}
 		if f.omits {
-			return false, f.plan.kind != planUnknown
+			return false, f.plan.kind != typed.KindForeign
 		}
 		switch f.plan.kind {
-		case planText:
-			if !f.plan.empty(at) {
+		case typed.KindText:
+			if !at.Empty() {
 				return false, true
 			}
-		case planBool, planInt, planPointer, planBytes, planList, planTexts, planQuantities, planOctets:
+		case typed.KindBool, typed.KindInt, typed.KindPointer, typed.KindOctets, typed.KindList, typed.KindTexts, typed.KindQuantities, typed.KindBinaries:
 			return false, true
-		case planTime, planMicroTime:
-			if !f.plan.timeless(at) {
+		case typed.KindTime, typed.KindMicroTime:
+			if !at.Empty() {
 				return false, true
 			}
-		case planStruct:
+		case typed.KindStruct:
 			if same, ok := f.plan.blank(at); !same {
 				return false, ok
 			}
@@ -242,11 +216,11 @@ func (p *plan) blankFits() bool {
 			continue
 		}
 		switch f.plan.kind {
-		case planText, planBool, planInt:
+		case typed.KindText, typed.KindBool, typed.KindInt:
 			if !f.plan.holds {
 				return false
 			}
-		case planStruct:
+		case typed.KindStruct:
 			if !f.plan.object || !f.plan.blankFits() {
 				return false
 			}
@@ -258,28 +232,28 @@ func (p *plan) blankFits() bool {
 }
 
 // write writes the set below a field that is new, or, unless owned, was null.
-func (p *plan) write(out []byte, v unsafe.Pointer, owned bool) ([]byte, bool) {
+func (p *plan) write(out []byte, v typed.Value, owned bool) ([]byte, bool) {
 	switch p.kind {
-	case planText, planBool, planInt, planQuantity:
+	case typed.KindText, typed.KindBool, typed.KindInt, typed.KindQuantity:
 		return append(out, leaf...), p.holds
-	case planIntOrString:
+	case typed.KindIntOrString:
 		return append(out, leaf...), p.fits(v)
-	case planTime, planMicroTime:
-		return append(out, leaf...), p.holds && (p.nullable || !p.timeless(v))
-	case planUnknown:
+	case typed.KindTime, typed.KindMicroTime:
+		return append(out, leaf...), p.holds && (p.nullable || !v.Empty())
+	case typed.KindForeign:
 		return out, false
-	case planStruct:
+	case typed.KindStruct:
 		return p.writeStruct(out, v, owned)
 	}
-	if isNil(v) {
+	if v.IsNil() {
 		return append(out, leaf...), p.nullable
 	}
 	switch p.kind {
-	case planBytes:
+	case typed.KindOctets:
 		return append(out, leaf...), p.holds
-	case planPointer:
-		return p.of.write(out, *(*unsafe.Pointer)(v), owned)
-	case planList:
+	case typed.KindPointer:
+		return p.of.write(out, v.Elem(), owned)
+	case typed.KindList:
 		return p.writeList(out, v, owned)
 	}
 	return p.writeMap(out, v, owned)
@@ -293,7 +267,7 @@ func open(out []byte, owned bool) []byte {
 	return append(out, '{')
 }
 
-func (p *plan) writeStruct(out []byte, v unsafe.Pointer, owned bool) ([]byte, bool) {
+func (p *plan) writeStruct(out []byte, v typed.Value, owned bool) ([]byte, bool) {
 	if p.whole {
 		return append(out, leaf...), p.fits(v)
 	}
@@ -302,8 +276,8 @@ func (p *plan) writeStruct(out []byte, v unsafe.Pointer, owned bool) ([]byte, bo
 	unchanged := len(out)
 	for i := range p.fields {
 		f := &p.fields[i]
-		at := unsafe.Add(v, f.offset)
-		if f.omits && f.plan.empty(at) {
+		at := f.Of(v)
+		if f.omits && f.empty(at) {
 			continue
 		}
 		var ok bool
@@ -317,34 +291,26 @@ func (p *plan) writeStruct(out []byte, v unsafe.Pointer, owned bool) ([]byte, bo
 	return append(out, '}'), true
 }
 
-// keysOf returns the sorted keys of a map, in few if they fit.
-func (p *plan) keysOf(v unsafe.Pointer, few []string) []string {
-	switch p.kind {
-	case planTexts:
-		for key := range *(*map[string]string)(v) {
-			few = append(few, key)
-		}
-	case planQuantities:
-		for key := range *(*map[string]resource.Quantity)(v) {
-			few = append(few, key)
-		}
-	case planOctets:
-		for key, value := range *(*map[string][]byte)(v) {
-			if value == nil && !p.nullable {
+// keysOf returns the sorted keys of a map, in few if they fit; none if a value is null and may
+// not be.
+func (p *plan) keysOf(v typed.Value, few []string) []string {
+	if p.kind == typed.KindBinaries && !p.nullable {
+		for _, value := range v.Binaries() {
+			if value == nil {
 				return nil
 			}
-			few = append(few, key)
 		}
 	}
+	few = v.AppendKeys(few)
 	slices.Sort(few)
 	return few
 }
 
-func (p *plan) writeMap(out []byte, v unsafe.Pointer, owned bool) ([]byte, bool) {
+func (p *plan) writeMap(out []byte, v typed.Value, owned bool) ([]byte, bool) {
 	if p.whole {
 		return append(out, leaf...), p.fits(v)
 	}
-	n := sizeOfMap(v)
+	n := v.Len()
 	if n == 0 {
 		return append(out, leaf...), true
 	}
@@ -366,25 +332,24 @@ func (p *plan) writeMap(out []byte, v unsafe.Pointer, owned bool) ([]byte, bool)
 	return append(out, '}'), true
 }
 
-func (p *plan) writeList(out []byte, v unsafe.Pointer, owned bool) ([]byte, bool) {
-	header := (*sliceHeader)(v)
+func (p *plan) writeList(out []byte, v typed.Value, owned bool) ([]byte, bool) {
 	if p.whole {
 		return append(out, leaf...), p.fits(v)
 	}
-	if header.n == 0 || !p.associative {
+	if v.Len() == 0 || !p.associative {
 		return out, false
 	}
 	var few [32]int32
 	order := few[:0]
-	for i := range header.n {
+	for i := range v.Len() {
 		order = append(order, int32(i)) // lists are shorter
-		if !p.named(p.element(header, i)) {
+		if !p.named(v.Index(i)) {
 			return out, false
 		}
 	}
 	for i := 1; i < len(order); i++ { // few, and mostly sorted
 		for j := i; j > 0; j-- {
-			which := p.compareNames(p.element(header, int(order[j-1])), p.element(header, int(order[j])))
+			which := p.compareNames(v.Index(int(order[j-1])), v.Index(int(order[j])))
 			if which == 0 {
 				return out, false
 			}
@@ -396,7 +361,7 @@ func (p *plan) writeList(out []byte, v unsafe.Pointer, owned bool) ([]byte, bool
 	}
 	out = open(out, owned)
 	for _, i := range order {
-		at := p.element(header, int(i))
+		at := v.Index(int(i))
 		if out[len(out)-1] != '{' {
 			out = append(out, ',')
 		}
@@ -408,16 +373,20 @@ func (p *plan) writeList(out []byte, v unsafe.Pointer, owned bool) ([]byte, bool
 	return append(out, '}'), true
 }
 
-func (p *plan) element(header *sliceHeader, i int) unsafe.Pointer {
-	return unsafe.Add(header.first, uintptr(i)*p.of.size)
+// key returns what identifies an element of a list: one of its fields, or all of it.
+func (f *planField) key(v typed.Value) typed.Value {
+	if f.label == nameless {
+		return v
+	}
+	return f.Of(v)
 }
 
 // named reports whether an element of a list has a label with a single spelling.
-func (p *plan) named(v unsafe.Pointer) bool {
+func (p *plan) named(v typed.Value) bool {
 	for i := range p.keys {
 		k := &p.keys[i]
-		at := unsafe.Add(v, k.offset)
-		if k.omits && k.plan.empty(at) || k.plan.kind == planText && !jsontext.PlainText(*(*string)(at)) {
+		at := k.key(v)
+		if k.omits && k.empty(at) || k.plan.kind == typed.KindText && !jsontext.PlainText(at.Text()) {
 			return false // absent: the key may have a default
 		}
 	}
@@ -425,10 +394,10 @@ func (p *plan) named(v unsafe.Pointer) bool {
 }
 
 // compareNames orders elements as managedFields does.
-func (p *plan) compareNames(a, b unsafe.Pointer) int {
+func (p *plan) compareNames(a, b typed.Value) int {
 	for i := range p.keys {
 		k := &p.keys[i]
-		if order := k.plan.compare(unsafe.Add(a, k.offset), unsafe.Add(b, k.offset)); order != 0 {
+		if order := k.plan.compare(k.key(a), k.key(b)); order != 0 {
 			return order
 		}
 	}
@@ -436,15 +405,15 @@ func (p *plan) compareNames(a, b unsafe.Pointer) int {
 }
 
 // appendName writes the label of an element.
-func (p *plan) appendName(out []byte, v unsafe.Pointer) []byte {
+func (p *plan) appendName(out []byte, v typed.Value) []byte {
 	for i := range p.keys {
 		k := &p.keys[i]
-		at := unsafe.Add(v, k.offset)
+		at := k.key(v)
 		out = append(out, k.label...)
-		if k.plan.kind == planText {
-			out = append(append(append(out, `\"`...), *(*string)(at)...), `\"`...)
+		if k.plan.kind == typed.KindText {
+			out = append(append(append(out, `\"`...), at.Text()...), `\"`...)
 		} else {
-			out = strconv.AppendInt(out, typed.Integer(at, k.plan.size), 10)
+			out = strconv.AppendInt(out, at.Int(), 10)
 		}
 	}
 	if p.keys[0].label == nameless {
@@ -455,43 +424,42 @@ func (p *plan) appendName(out []byte, v unsafe.Pointer) []byte {
 
 // fits reports whether a value certainly has its type and contains nothing whose label
 // depends on values.
-func (p *plan) fits(v unsafe.Pointer) bool {
+func (p *plan) fits(v typed.Value) bool {
 	switch p.kind {
-	case planText, planBool, planInt, planQuantity:
+	case typed.KindText, typed.KindBool, typed.KindInt, typed.KindQuantity:
 		return p.holds
-	case planIntOrString:
-		if (*intstr.IntOrString)(v).Type == intstr.Int {
+	case typed.KindIntOrString:
+		if v.IntOrString().Type == intstr.Int {
 			return p.holds
 		}
 		return p.holdsText
-	case planTime, planMicroTime:
-		return p.holds && !p.timeless(v)
-	case planStruct:
+	case typed.KindTime, typed.KindMicroTime:
+		return p.holds && !v.Empty()
+	case typed.KindStruct:
 		if !p.object {
 			return false
 		}
 		for i := range p.fields {
 			f := &p.fields[i]
-			if at := unsafe.Add(v, f.offset); !(f.omits && f.plan.empty(at)) && !f.plan.fits(at) {
+			if at := f.Of(v); !(f.omits && f.empty(at)) && !f.plan.fits(at) {
 				return false
 			}
 		}
 		return true
-	case planUnknown:
+	case typed.KindForeign:
 		return false
 	}
-	if isNil(v) {
+	if v.IsNil() {
 		return false
 	}
 	switch p.kind {
-	case planBytes, planTexts, planQuantities:
+	case typed.KindOctets, typed.KindTexts, typed.KindQuantities:
 		return p.holds
-	case planPointer:
-		return p.of.fits(*(*unsafe.Pointer)(v))
-	case planList:
-		header := (*sliceHeader)(v)
-		for i := range header.n {
-			if !p.of.fits(p.element(header, i)) {
+	case typed.KindPointer:
+		return p.of.fits(v.Elem())
+	case typed.KindList:
+		for i := range v.Len() {
+			if !p.of.fits(v.Index(i)) {
 				return false
 			}
 		}

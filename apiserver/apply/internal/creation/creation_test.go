@@ -144,7 +144,7 @@ func TestCreationOwnsWhatAComparisonWithNothingAdds(t *testing.T) {
 	if !ok {
 		t.Fatal("the resets are not read")
 	}
-	c := New(root, reflect.TypeFor[gear](), resets)
+	c := New(root, &gear{}, resets)
 	if c == nil {
 		t.Fatal("the Go type is not supported")
 	}
@@ -154,10 +154,10 @@ func TestCreationOwnsWhatAComparisonWithNothingAdds(t *testing.T) {
 		if seed == 0 {
 			g = &gear{TypeMeta: g.TypeMeta}
 		}
-		if fresh := reflect.DeepEqual(*g, gear{TypeMeta: g.TypeMeta}); fresh != c.Fresh(reflect.ValueOf(g).UnsafePointer()) {
+		if fresh := reflect.DeepEqual(*g, gear{TypeMeta: g.TypeMeta}); fresh != c.Fresh(g) {
 			t.Fatalf("seed %d: whether %s is fresh: want %v", seed, shown(t, g), fresh)
 		}
-		got, ok := c.Of(reflect.ValueOf(g).UnsafePointer())
+		got, ok := c.Of(g)
 		if !ok {
 			continue
 		}
@@ -174,7 +174,7 @@ func TestCreationOwnsWhatAComparisonWithNothingAdds(t *testing.T) {
 	if owned < 800 {
 		t.Errorf("of %d of 1000 creations the fields were found in one pass", owned)
 	}
-	if New(root, reflect.TypeFor[gearSpec](), fields.None()) != nil || New(nil, reflect.TypeFor[gear](), fields.None()) != nil {
+	if New(root, &gearSpec{}, fields.None()) != nil || New(nil, &gear{}, fields.None()) != nil {
 		t.Error("a type without TypeMeta, or without a schema, is supported")
 	}
 }

@@ -7,22 +7,18 @@ import (
 	"cmp"
 	"reflect"
 	"strings"
-	"unsafe"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"github.com/steer-dev/steer/apiserver/apply/internal/fields"
 	"github.com/steer-dev/steer/apiserver/internal/typed"
-	"github.com/steer-dev/steer/internal/jsontext"
 )
 
 // plan is how values of a Go type with a schema are traversed.
 type plan struct {
-	kind planKind
-	size uintptr
+	// kind is typed.KindForeign where only a comparison supports the values.
+	kind typed.Kind
 	// holds is set if scalars, or those of a map, are of their schema type; holdsText
 	// the same for strings where values may be strings or numbers.
 	holds, holdsText bool
@@ -37,35 +33,15 @@ type plan struct {
 	of          *plan       // of a pointer, or of the elements of a list
 }
 
-// planField is a field of a struct.
+// planField is a field of a struct; of is zero for the elements of a list that are their keys.
 type planField struct {
-	label  string // with quotes and colon, or the prefix of a key
-	offset uintptr
-	omits  bool // omitempty
+	label string // with quotes and colon, or the prefix of a key
+	typed.Field
+	omits bool // omitempty
 	// unowned is set for fields that no manager owns.
 	unowned bool
 	plan    *plan
 }
-
-type planKind uint8
-
-const (
-	planUnknown planKind = iota // only a comparison supports it
-	planText
-	planBool
-	planInt
-	planBytes
-	planTime
-	planMicroTime
-	planQuantity
-	planIntOrString
-	planPointer
-	planList
-	planStruct
-	planTexts      // map[string]string, under any type name
-	planQuantities // the same of quantities
-	planOctets     // the same of []byte
-)
 
 // nameless is the prefix of the label of an element that is identified by its value.
 const nameless = `"v:`
@@ -75,12 +51,12 @@ type planner struct{ known map[planKey]*plan }
 
 type planKey struct {
 	n *fields.Type
-	t reflect.Type
+	t typed.Type
 }
 
 // root compiles the plan of an object; nil if not even its fields are known.
-func (c *planner) root(n *fields.Type, t reflect.Type, resets *fields.Tree) *plan {
-	p := &plan{kind: planStruct, size: t.Size(), object: true}
+func (c *planner) root(n *fields.Type, t typed.Type, resets *fields.Tree) *plan {
+	p := &plan{kind: typed.KindStruct, object: true}
 	if !c.addFields(p, n, t) {
 		return nil
 	}
@@ -91,8 +67,7 @@ func (c *planner) root(n *fields.Type, t reflect.Type, resets *fields.Tree) *pla
 		case "apiVersion", "kind":
 			continue
 		case "metadata":
-			meta, ok := reflect.TypeFor[metav1.ObjectMeta](), n.Field(name) != nil
-			if f.plan.kind != planStruct || f.plan.whole || !ok || f.plan != c.known[planKey{n.Field(name), meta}] {
+			if f.plan.kind != typed.KindStruct || f.plan.whole || n.Field(name) == nil || f.Type().Go() != reflect.TypeFor[metav1.ObjectMeta]() {
 				return nil
 			}
 			f.plan = ownMetadata(f.plan)
@@ -129,96 +104,75 @@ func ownMetadata(p *plan) *plan {
 	return &out
 }
 
-func (c *planner) plan(n *fields.Type, t reflect.Type) *plan {
+func (c *planner) plan(n *fields.Type, t typed.Type) *plan {
 	if p := c.known[planKey{n, t}]; p != nil {
 		return p
 	}
-	p := &plan{size: t.Size()}
+	p := &plan{}
 	c.known[planKey{n, t}] = p
 	if n == nil {
 		return p
 	}
 	p.nullable = n.Nullable()
 	p.object, _ = n.Objects()
-	p.kind = c.kindOf(p, n, t)
+	if c.complete(p, n, t) {
+		p.kind = t.Kind()
+	}
 	return p
 }
 
-// kindOf returns the kind of a type, and completes its plan.
-func (c *planner) kindOf(p *plan, n *fields.Type, t reflect.Type) planKind {
-	switch t {
-	case reflect.TypeFor[metav1.Time]():
-		p.holds = n.Holds(`""`)
-		return planTime
-	case reflect.TypeFor[metav1.MicroTime]():
-		p.holds = n.Holds(`""`)
-		return planMicroTime
-	case reflect.TypeFor[resource.Quantity]():
-		p.holds = n.Holds(`""`)
-		return planQuantity
-	case reflect.TypeFor[intstr.IntOrString]():
-		p.holds, p.holdsText = n.Holds("0"), n.Holds(`""`)
-		return planIntOrString
-	}
-	if value.TypeReflectEntryOf(t).CanConvertToUnstructured() && t.Kind() != reflect.Pointer {
-		return planUnknown
-	}
+// complete completes the plan of a type; false if only a comparison supports it.
+func (c *planner) complete(p *plan, n *fields.Type, t typed.Type) bool {
 	switch t.Kind() {
-	case reflect.String:
+	case typed.KindText, typed.KindTime, typed.KindMicroTime, typed.KindQuantity, typed.KindOctets:
 		p.holds = n.Holds(`""`)
-		return planText
-	case reflect.Bool:
+	case typed.KindBool:
 		p.holds = n.Holds("false")
-		return planBool
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+	case typed.KindInt:
 		p.holds = n.Holds("0")
-		return planInt
-	case reflect.Pointer:
+	case typed.KindIntOrString:
+		p.holds, p.holdsText = n.Holds("0"), n.Holds(`""`)
+	case typed.KindPointer:
 		p.of = c.plan(n, t.Elem())
-		return planPointer
-	case reflect.Slice:
+	case typed.KindList:
 		return c.list(p, n, t)
-	case reflect.Map:
+	case typed.KindTexts, typed.KindQuantities, typed.KindBinaries:
 		return mapping(p, n, t)
-	case reflect.Struct:
+	case typed.KindStruct:
 		var objects bool
 		objects, p.whole = n.Objects()
-		if objects && c.addFields(p, n, t) {
-			return planStruct
-		}
+		return objects && c.addFields(p, n, t)
+	default:
+		return false
 	}
-	return planUnknown
+	return true
 }
 
-func (c *planner) list(p *plan, n *fields.Type, t reflect.Type) planKind {
-	if t.Elem().Kind() == reflect.Uint8 {
-		p.holds = n.Holds(`""`)
-		return planBytes
-	}
+func (c *planner) list(p *plan, n *fields.Type, t typed.Type) bool {
 	lists, whole, associative := n.Lists()
 	if !lists || n.Items() == nil {
-		return planUnknown
+		return false
 	}
 	p.whole, p.associative = whole, associative
 	p.of = c.plan(n.Items(), t.Elem())
 	if p.whole || !p.associative {
-		return planList
+		return true
 	}
 	keys := n.Keys()
 	if len(keys) == 0 {
 		p.keys = []planField{{label: nameless, plan: p.of}}
-		if p.of.kind != planText && p.of.kind != planInt {
-			return planUnknown
+		if p.of.kind != typed.KindText && p.of.kind != typed.KindInt {
+			return false
 		}
-		return planList
+		return true
 	}
-	if t.Elem().Kind() != reflect.Struct || len(keys) > fields.MaxKeys {
-		return planUnknown
+	if t.Elem().Kind() != typed.KindStruct || len(keys) > fields.MaxKeys {
+		return false
 	}
 	// The fields of a recursive struct are not compiled yet.
 	element := &plan{}
 	if !c.addFields(element, n.Items(), t.Elem()) {
-		return planUnknown
+		return false
 	}
 	for i, name := range keys {
 		before := `,`
@@ -226,50 +180,42 @@ func (c *planner) list(p *plan, n *fields.Type, t reflect.Type) planKind {
 			before = `"k:{`
 		}
 		for _, f := range element.fields {
-			if fieldName(f.label) == name && (f.plan.kind == planText || f.plan.kind == planInt) {
+			if fieldName(f.label) == name && (f.plan.kind == typed.KindText || f.plan.kind == typed.KindInt) {
 				f.label = before + `\"` + name + `\":`
 				p.keys = append(p.keys, f)
 			}
 		}
 	}
 	if len(p.keys) != len(keys) {
-		return planUnknown
+		return false
 	}
-	return planList
+	return true
 }
 
-func mapping(p *plan, n *fields.Type, t reflect.Type) planKind {
+func mapping(p *plan, n *fields.Type, t typed.Type) bool {
 	objects, whole := n.Objects()
-	if t.Key().Kind() != reflect.String || !objects || n.Declares() || n.Rest() == nil {
-		return planUnknown
+	if !objects || n.Declares() || n.Rest() == nil {
+		return false
 	}
 	p.whole, p.holds = whole, n.Rest().Holds(`""`)
-	switch {
-	case t.Elem().Kind() == reflect.String && !value.TypeReflectEntryOf(t.Elem()).CanConvertToUnstructured():
-		return planTexts
-	case t.Elem() == reflect.TypeFor[resource.Quantity]():
-		return planQuantities
-	case t.Elem() == reflect.TypeFor[[]byte]():
+	if t.Kind() == typed.KindBinaries {
 		p.nullable = p.nullable && n.Rest().Nullable()
-		return planOctets
 	}
-	return planUnknown
+	return true
 }
 
 // addFields adds the fields of a struct that JSON shows.
-func (c *planner) addFields(p *plan, n *fields.Type, t reflect.Type) bool {
-	sample := reflect.New(t).Elem()
-	for _, field := range value.TypeReflectEntryOf(t).OrderedFields() {
+func (c *planner) addFields(p *plan, n *fields.Type, t typed.Type) bool {
+	sample := reflect.New(t.Go()).Elem()
+	for _, field := range value.TypeReflectEntryOf(t.Go()).OrderedFields() {
+		in, ok := t.Field(field.JsonName)
 		v := field.GetFrom(sample)
-		if !v.CanAddr() || !v.CanSet() || !jsontext.PlainText(field.JsonName) {
+		if !ok || !v.CanSet() || v.Type() != in.Type().Go() {
 			return false // embedded by pointer, or unexported
 		}
-		f := planField{
-			label: `"f:` + field.JsonName + `":`, offset: v.UnsafeAddr() - sample.UnsafeAddr(),
-			omits: field.CanOmit(v), plan: c.plan(n.Field(field.JsonName), v.Type()),
-		}
+		f := planField{label: `"f:` + field.JsonName + `":`, Field: in, omits: field.CanOmit(v), plan: c.plan(n.Field(field.JsonName), in.Type())}
 		if f.omits && !omitsEmpty(field, v) {
-			f.plan = &plan{size: v.Type().Size()}
+			f.plan = &plan{}
 		}
 		p.fields = append(p.fields, f)
 	}
@@ -291,9 +237,9 @@ func omitsEmpty(field *value.FieldCacheEntry, v reflect.Value) bool {
 }
 
 // compare orders two strings or numbers.
-func (p *plan) compare(a, b unsafe.Pointer) int {
-	if p.kind == planText {
-		return strings.Compare(*(*string)(a), *(*string)(b))
+func (p *plan) compare(a, b typed.Value) int {
+	if p.kind == typed.KindText {
+		return strings.Compare(a.Text(), b.Text())
 	}
-	return cmp.Compare(typed.Integer(a, p.size), typed.Integer(b, p.size))
+	return cmp.Compare(a.Int(), b.Int())
 }
