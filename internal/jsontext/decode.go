@@ -294,7 +294,7 @@ func (d *decoding) number() (any, bool) {
 // text has something that YAML may read differently, such as fractions, escapes and
 // characters beyond ASCII.
 //
-//steer:fast yaml
+//steer:fast decode
 func UnmarshalYAML(text []byte) (object map[string]any, ok bool) {
 	key := 0       // the length of a key that ends here
 	first := false // only spaces on this line so far; no key ends on another line

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/steer-dev/steer/internal/fastname"
 )
 
 // FastMetadata reports whether the decoded metadata of an object is certainly valid:
@@ -17,12 +19,12 @@ import (
 //
 // name validates a name.
 //
-//steer:fast metadata
+//steer:fast names
 func FastMetadata(metadata, before map[string]any, namespaced bool, name func(string) bool) bool {
 	if text, ok := metadata["name"].(string); !ok || !name(text) {
 		return false
 	}
-	if namespace, _ := metadata["namespace"].(string); namespaced != (namespace != "") || namespaced && !fastLabel(namespace) {
+	if namespace, _ := metadata["namespace"].(string); namespaced != (namespace != "") || namespaced && !fastname.Label(namespace) {
 		return false
 	}
 	for field, value := range metadata {
@@ -35,12 +37,14 @@ func FastMetadata(metadata, before map[string]any, namespaced bool, name func(st
 			was, _ := before["generation"].(int64)
 			ok = isInt && n >= 0 && n >= was
 		case "labels":
-			ok = everyText(value, func(key, text string) bool { return FastQualifiedName(key) && (text == "" || fastName(text)) })
+			ok = everyText(value, func(key, text string) bool {
+				return fastname.Qualified(key) && (text == "" || fastname.LabelValue(text))
+			})
 		case "annotations":
 			size := 0
 			ok = everyText(value, func(key, text string) bool {
 				size += len(key) + len(text)
-				return FastQualifiedName(key) && size <= 256<<10
+				return fastname.Qualified(key) && size <= 256<<10
 			})
 		}
 		if !ok {
@@ -75,71 +79,11 @@ func everyText(value any, accept func(key, text string) bool) bool {
 	return true
 }
 
-// FastSubdomain reports whether a text is certainly a DNS subdomain.
-func FastSubdomain(text string) bool {
-	if text == "" || len(text) > 253 {
-		return false
-	}
-	for {
-		dot := 0
-		for dot < len(text) && text[dot] != '.' {
-			dot++
-		}
-		if !fastLabel(text[:dot]) {
-			return false
-		}
-		if dot == len(text) {
-			return true
-		}
-		text = text[dot+1:]
-	}
-}
-
-// fastLabel reports whether a text is certainly a DNS label.
-func fastLabel(text string) bool {
-	if text == "" || len(text) > 63 || text[0] == '-' || text[len(text)-1] == '-' {
-		return false
-	}
-	for i := range len(text) {
-		if c := text[i]; c != '-' && (c < 'a' || c > 'z') && (c < '0' || c > '9') {
-			return false
-		}
-	}
-	return true
-}
-
-// FastQualifiedName reports whether a text is certainly a valid label key: a name,
-// optionally after a domain and a slash.
-func FastQualifiedName(text string) bool {
-	for i := range len(text) {
-		if text[i] == '/' {
-			return FastSubdomain(text[:i]) && fastName(text[i+1:])
-		}
-	}
-	return fastName(text)
-}
-
-func fastName(text string) bool {
-	if text == "" || len(text) > 63 || !alphanumeric(text[0]) || !alphanumeric(text[len(text)-1]) {
-		return false
-	}
-	for i := range len(text) {
-		if c := text[i]; !alphanumeric(c) && c != '-' && c != '_' && c != '.' {
-			return false
-		}
-	}
-	return true
-}
-
-func alphanumeric(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
-}
-
 // FastTypedMetadata is [FastMetadata] for the metadata of a Go type. It also accepts
 // owner references, names that are path segments, and generateName prefixes of
 // subdomains.
 //
-//steer:fast metadata
+//steer:fast names
 func FastTypedMetadata(meta, before metav1.Object, namespaced bool, name func(string) bool) bool {
 	if text := meta.GetName(); text == "" || text == "." || text == ".." || strings.ContainsAny(text, "/%") || !name(text) {
 		return false
@@ -148,20 +92,20 @@ func FastTypedMetadata(meta, before metav1.Object, namespaced bool, name func(st
 		meta.GetSelfLink() != "" {
 		return false
 	}
-	if prefix := meta.GetGenerateName(); prefix != "" && !FastSubdomain(strings.TrimSuffix(prefix, "-")) {
+	if prefix := meta.GetGenerateName(); prefix != "" && !fastname.Subdomain(strings.TrimSuffix(prefix, "-")) {
 		return false
 	}
-	if namespace := meta.GetNamespace(); namespaced != (namespace != "") || namespaced && !fastLabel(namespace) {
+	if namespace := meta.GetNamespace(); namespaced != (namespace != "") || namespaced && !fastname.Label(namespace) {
 		return false
 	}
 	for key, text := range meta.GetLabels() {
-		if !FastQualifiedName(key) || text != "" && !fastName(text) {
+		if !fastname.Qualified(key) || text != "" && !fastname.LabelValue(text) {
 			return false
 		}
 	}
 	size := 0
 	for key, text := range meta.GetAnnotations() {
-		if size += len(key) + len(text); !FastQualifiedName(key) || size > 256<<10 {
+		if size += len(key) + len(text); !fastname.Qualified(key) || size > 256<<10 {
 			return false
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/steer-dev/steer/apiserver/internal/objectmeta"
+	"github.com/steer-dev/steer/internal/fastname"
 )
 
 // FuzzFastMetadata: metadata that validation rejects is never accepted, and common
@@ -44,7 +45,7 @@ func FuzzFastMetadata(f *testing.F) {
 				m["generation"] = int64(n)
 			}
 		}
-		if !objectmeta.FastMetadata(metadata, old, namespaced, objectmeta.FastSubdomain) {
+		if !objectmeta.FastMetadata(metadata, old, namespaced, fastname.Subdomain) {
 			if text == usualMetadata && before == text && namespaced {
 				t.Errorf("does not accept %s", text)
 			}

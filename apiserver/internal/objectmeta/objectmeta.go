@@ -22,6 +22,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/internal/doc"
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/internal/fastname"
 )
 
 // Wipe removes the fields that only the server sets.
@@ -165,9 +166,9 @@ func metadataToValidate(obj resource.Object, tracked bool) metav1.Object {
 
 // fastValid reports whether the metadata of an object is certainly valid.
 //
-//steer:fast metadata
+//steer:fast names
 func fastValid(in *resource.Resource, obj, old resource.Object) bool {
-	name := FastSubdomain
+	name := fastname.Subdomain
 	if rule := in.NameRule; rule != nil {
 		name = func(text string) bool { return len(rule(text, false)) == 0 }
 	}

@@ -128,7 +128,7 @@ func (in *Served) WatchedAsProto(v *resource.Version) (done func()) {
 // it was encoded from, which spares decoding the record. It does nothing unless the writer
 // (asked) or a watch will read the protobuf. It may change the object.
 //
-//steer:fast written
+//steer:fast typed
 func (g *Registry) marshal(in *Served, rec *storage.Record, obj resource.Object, asked bool) {
 	v := in.Version(in.Storage.Version)
 	if _, has := obj.(protoMarshaler); !has || !asked && in.watched[v].Load() == 0 {

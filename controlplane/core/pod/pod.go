@@ -22,7 +22,7 @@ import (
 	"github.com/steer-dev/steer/controlplane/core/kind"
 	"github.com/steer-dev/steer/controlplane/core/podspec"
 	"github.com/steer-dev/steer/controlplane/core/podwarning"
-	"github.com/steer-dev/steer/controlplane/core/valid"
+	"github.com/steer-dev/steer/internal/fastname"
 )
 
 // Resources returns the kinds of this package.
@@ -92,7 +92,7 @@ func Resources() []*resource.Resource {
 
 // nameWarnings are about names that hosts cannot have.
 func nameWarnings(p *corev1.Pod) []string {
-	if valid.FastLabel(p.Name) {
+	if fastname.Label(p.Name) {
 		return nil
 	}
 	problems := validation.IsDNS1123Label(p.Name)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/steer-dev/steer/controlplane/core/kind"
 	"github.com/steer-dev/steer/controlplane/core/valid"
+	"github.com/steer-dev/steer/internal/fastname"
 )
 
 // surroundings of a container: what the rest of its Pod says.
@@ -182,7 +183,7 @@ func CheckImage(f *valid.Field, c *corev1.Container) {
 
 // portName validates the name of a port.
 func portName(name string) []string {
-	if valid.FastPortName(name) {
+	if fastname.PortName(name) {
 		return nil
 	}
 	return validation.IsValidPortName(name)

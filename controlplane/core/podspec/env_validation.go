@@ -9,6 +9,7 @@ import (
 
 	"github.com/steer-dev/steer/controlplane/core/valid"
 	"github.com/steer-dev/steer/controlplane/core/volume"
+	"github.com/steer-dev/steer/internal/fastname"
 )
 
 func checkEnv(f *valid.Field, env []corev1.EnvVar) {
@@ -47,9 +48,9 @@ func fastEnv(e *corev1.EnvVar) bool {
 	case e.Value != "" || from.FieldRef != nil || from.ResourceFieldRef != nil || from.FileKeyRef != nil:
 		return false
 	case from.SecretKeyRef != nil && from.ConfigMapKeyRef == nil:
-		return valid.FastSubdomain(from.SecretKeyRef.Name) && valid.FastKey(from.SecretKeyRef.Key)
+		return fastname.Subdomain(from.SecretKeyRef.Name) && fastname.Key(from.SecretKeyRef.Key)
 	case from.ConfigMapKeyRef != nil && from.SecretKeyRef == nil:
-		return valid.FastSubdomain(from.ConfigMapKeyRef.Name) && valid.FastKey(from.ConfigMapKeyRef.Key)
+		return fastname.Subdomain(from.ConfigMapKeyRef.Name) && fastname.Key(from.ConfigMapKeyRef.Key)
 	}
 	return false
 }
@@ -93,7 +94,7 @@ func checkEnvSource(f *valid.Field, e *corev1.EnvVar) {
 
 func checkKeyRef(f *valid.Field, name, key string) {
 	f.Subdomain("name", name)
-	if f.NonEmpty("key", key) && !valid.FastKey(key) {
+	if f.NonEmpty("key", key) && !fastname.Key(key) {
 		f.Problems("key", key, validation.IsConfigMapKey(key))
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/component"
 	"github.com/steer-dev/steer/controlplane/core/valid"
+	"github.com/steer-dev/steer/internal/fastname"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -223,7 +224,7 @@ func nodeOf(a *resourcev1.AllocationResult) string {
 func runsOn(u *auth.User, node string) bool {
 	account, is := strings.CutPrefix(u.Name, "system:serviceaccount:")
 	nodes := u.Extra["authentication.kubernetes.io/node-name"]
-	return node != "" && is && strings.Count(account, ":") == 1 && len(nodes) == 1 && nodes[0] == node && valid.FastSubdomain(node)
+	return node != "" && is && strings.Count(account, ":") == 1 && len(nodes) == 1 && nodes[0] == node && fastname.Subdomain(node)
 }
 
 func isTrue(b *bool) bool { return b != nil && *b }

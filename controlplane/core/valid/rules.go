@@ -19,20 +19,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/steer-dev/steer/internal/fastname"
 )
 
 const notNegative = "must be greater than or equal to 0"
 
 // Subdomain checks a name of an object of most kinds.
 func (f *Field) Subdomain(name, value string) {
-	if !FastSubdomain(value) {
+	if !fastname.Subdomain(value) {
 		f.Problems(name, value, validation.IsDNS1123Subdomain(value))
 	}
 }
 
 // DNSLabel checks a name that becomes a label of a domain name.
 func (f *Field) DNSLabel(name, value string) {
-	if !FastLabel(value) {
+	if !fastname.Label(value) {
 		f.Problems(name, value, validation.IsDNS1123Label(value))
 	}
 }
@@ -51,14 +53,14 @@ func (f *Field) PathSegment(name, value string) {
 
 // Qualified checks a name that may have a domain.
 func (f *Field) Qualified(name, value string) {
-	if !fastQualified(value) {
+	if !fastname.Qualified(value) {
 		f.Problems(name, value, validation.IsQualifiedName(value))
 	}
 }
 
 // LabelKey checks the key of a label.
 func (f *Field) LabelKey(name, value string) {
-	if fastQualified(value) {
+	if fastname.Qualified(value) {
 		return
 	}
 	if problems := validation.IsQualifiedName(value); len(problems) > 0 {
@@ -69,7 +71,7 @@ func (f *Field) LabelKey(name, value string) {
 // Labels checks keys and values of labels.
 func (f *Field) Labels(name string, labels map[string]string) {
 	for key, value := range labels {
-		if !fastQualified(key) || value != "" && !fastName(value) {
+		if !fastname.Qualified(key) || value != "" && !fastname.LabelValue(value) {
 			f.Add(metavalidation.ValidateLabels(labels, f.path(name))...)
 			return
 		}
@@ -116,7 +118,7 @@ func (f *Field) PortOrName(name string, port intstr.IntOrString) {
 	switch {
 	case port.Type == intstr.Int:
 		f.Problems(name, port.IntValue(), validation.IsValidPortNum(port.IntValue()))
-	case !FastPortName(port.StrVal):
+	case !fastname.PortName(port.StrVal):
 		f.Problems(name, port.StrVal, validation.IsValidPortName(port.StrVal))
 	}
 }

@@ -57,7 +57,7 @@ func NewDefaulted(s *schema.Structural, root bool) *Defaulted {
 // Accepts reports whether a whole object would be left as it is, its type
 // and metadata aside.
 //
-//steer:fast defaulted
+//steer:fast custom
 func (t *Defaulted) Accepts(d *doc.Doc) bool {
 	if t == nil || t.others { // others are metadata as well
 		return false

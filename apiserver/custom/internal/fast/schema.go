@@ -176,7 +176,7 @@ func (p *Schema) members(s *spec.Schema) (known bool) {
 
 // Accepts reports whether an object certainly satisfies the schema.
 //
-//steer:fast schema
+//steer:fast custom
 func (p *Schema) Accepts(d *doc.Doc) bool {
 	if p == nil || p.kind != "" && p.kind != "object" || p.kind != "" && !p.acceptsLength(d.Len()) {
 		return false

@@ -1,13 +1,15 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package valid
+package fastname_test
 
 import (
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/steer-dev/steer/internal/fastname"
 )
 
 // FuzzFastNames holds that what is taken for right has nothing wrong with it.
@@ -23,12 +25,12 @@ func FuzzFastNames(f *testing.F) {
 			plain bool
 			rule  func(string) []string
 		}{
-			"label":     {FastLabel(text), validation.IsDNS1123Label},
-			"subdomain": {FastSubdomain(text), validation.IsDNS1123Subdomain},
-			"qualified": {fastQualified(text), validation.IsQualifiedName},
-			"value":     {fastName(text), validation.IsValidLabelValue},
-			"port":      {FastPortName(text), validation.IsValidPortName},
-			"key":       {FastKey(text), validation.IsConfigMapKey},
+			"label":     {fastname.Label(text), validation.IsDNS1123Label},
+			"subdomain": {fastname.Subdomain(text), validation.IsDNS1123Subdomain},
+			"qualified": {fastname.Qualified(text), validation.IsQualifiedName},
+			"value":     {fastname.LabelValue(text), validation.IsValidLabelValue},
+			"port":      {fastname.PortName(text), validation.IsValidPortName},
+			"key":       {fastname.Key(text), validation.IsConfigMapKey},
 		} {
 			if problems := rule.rule(text); rule.plain && len(problems) > 0 {
 				t.Errorf("%q is taken for a %s: %v", text, name, problems)
@@ -40,8 +42,8 @@ func FuzzFastNames(f *testing.F) {
 // TestFastNameAcceptsUsualNames holds that the fast path is taken.
 func TestFastNameAcceptsUsualNames(t *testing.T) {
 	t.Parallel()
-	if !FastLabel("app-1") || !FastSubdomain("app-1.example.com") || !fastQualified("app.kubernetes.io/name") || !fastQualified("cpu") ||
-		!fastName("5d4f8c7b9d") || !FastPortName("http") || !FastKey("config.yaml") {
+	if !fastname.Label("app-1") || !fastname.Subdomain("app-1.example.com") || !fastname.Qualified("app.kubernetes.io/name") || !fastname.Qualified("cpu") ||
+		!fastname.LabelValue("5d4f8c7b9d") || !fastname.PortName("http") || !fastname.Key("config.yaml") {
 		t.Error("usual names are left to the rules")
 	}
 }
