@@ -71,7 +71,7 @@ func TestPodAnswersAreThoseOfKubeAPIServer(t *testing.T) {
 	componenttest.Conversations{
 		Parts: podParts, Of: []string{"pods", "podtemplates", "bindings"},
 		Names: []string{
-			"evictions", "kinds-boot", "kinds-changes", "kinds-defaults", "kinds-pod-resize", "kinds-pod-status", "kinds-pods",
+			"evictions", "kinds-boot", "kinds-changes", "kinds-defaults", "kinds-pod-resize", "kinds-pod-status", "kinds-pod-whole", "kinds-pods",
 		},
 		Except: map[string]string{},
 	}.Run(t)

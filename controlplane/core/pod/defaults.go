@@ -23,9 +23,6 @@ func defaultPod(p *corev1.Pod) {
 			requestLimits(&containers[i].Resources)
 		}
 	}
-	if p.Spec.Resources != nil {
-		defaultWhole(&p.Spec)
-	}
 	podspec.Default(&p.Spec)
 	if p.Spec.HostNetwork {
 		for _, containers := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
@@ -51,10 +48,14 @@ func requestLimits(r *corev1.ResourceRequirements) {
 	}
 }
 
-// defaultWhole sets what a Pod as a whole asks for where it says something of it
-// already: what its containers add up to, or else what it is limited to.
+// defaultWhole sets what a Pod as a whole asks for and is limited to where it says something
+// of it already: what its containers add up to, or else what it is limited to. Admission has
+// seen the Pod by then, so that what it gives containers counts (KEP-2837).
 func defaultWhole(s *corev1.PodSpec) {
 	r := s.Resources
+	if r == nil || len(r.Requests)+len(r.Limits) == 0 {
+		return
+	}
 	set := func(list *corev1.ResourceList, name corev1.ResourceName, q resource.Quantity) {
 		if _, ok := (*list)[name]; ok {
 			return
@@ -64,15 +65,11 @@ func defaultWhole(s *corev1.PodSpec) {
 		}
 		(*list)[name] = q.DeepCopy()
 	}
-	if len(r.Limits)+len(r.Requests) > 0 {
-		for name, q := range podspec.Needed(s, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Limits }) {
-			if _, requested := r.Requests[name]; valid.IsHugePages(string(name)) && !requested {
-				set(&r.Limits, name, q)
-			}
+	limits := podspec.Needed(s, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Limits })
+	for name, q := range limits {
+		if _, requested := r.Requests[name]; valid.IsHugePages(string(name)) && !requested {
+			set(&r.Limits, name, q)
 		}
-	}
-	if len(r.Limits) == 0 {
-		return
 	}
 	for name, q := range podspec.Needed(s, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests }) {
 		if name == corev1.ResourceCPU || name == corev1.ResourceMemory {
@@ -80,10 +77,36 @@ func defaultWhole(s *corev1.PodSpec) {
 		}
 	}
 	for name, q := range r.Limits {
-		if name == corev1.ResourceCPU || name == corev1.ResourceMemory || valid.IsHugePages(string(name)) {
+		if isOfWhole(name) {
 			set(&r.Requests, name, q)
 		}
 	}
+	for name, q := range r.Requests {
+		if limit, ok := limits[name]; ok && isOfWhole(name) && allLimited(s, name) {
+			if q.Cmp(limit) > 0 {
+				limit = q
+			}
+			set(&r.Limits, name, limit)
+		}
+	}
+}
+
+// isOfWhole reports whether a Pod as a whole can ask for a resource.
+func isOfWhole(name corev1.ResourceName) bool {
+	return name == corev1.ResourceCPU || name == corev1.ResourceMemory || valid.IsHugePages(string(name))
+}
+
+// allLimited reports whether all containers have a limit for a resource. Ephemeral containers
+// cannot have one.
+func allLimited(s *corev1.PodSpec, name corev1.ResourceName) bool {
+	for _, containers := range [][]corev1.Container{s.InitContainers, s.Containers} {
+		for i := range containers {
+			if _, ok := containers[i].Resources.Limits[name]; !ok {
+				return false
+			}
+		}
+	}
+	return len(s.EphemeralContainers) == 0
 }
 
 // matchOwnLabels adds to the selectors of a new Pod the labels whose values it

@@ -33,11 +33,8 @@ func Resources() []*resource.Resource {
 			Version: "v1", Plural: "pods", Short: []string{"po"}, Categories: []string{"all"}, Family: podspec.Family(),
 			Metadata: kind.Metadata{RepeatCreationErrors: true, KeepInStatus: []string{"deletionTimestamp", "ownerReferences"}},
 			Status:   true, Generations: true, Unconditional: true,
-			Defaults: defaultPod,
-			InitialStatus: func(p pod) {
-				p.Status.Phase = corev1.PodPending
-				p.Status.QOSClass = qosClass(&p.Spec)
-			},
+			Defaults:      defaultPod,
+			InitialStatus: func(p pod) { p.Status.Phase = corev1.PodPending },
 			Prepare:       preparePod,
 			Validate:      validatePod,
 			PrepareStatus: prepareStatus, ValidateStatus: validateStatus, StatusWarnings: statusWarnings,
@@ -116,6 +113,8 @@ func preparePod(_ context.Context, p, old *corev1.Pod) {
 		}
 		return
 	}
+	defaultWhole(&p.Spec)
+	p.Status.QOSClass = qosClass(&p.Spec)
 	matchOwnLabels(p)
 	if len(p.Spec.SchedulingGates) > 0 {
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{

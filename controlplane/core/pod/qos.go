@@ -20,8 +20,8 @@ func qosClass(s *corev1.PodSpec) corev1.PodQOSClass {
 			guaranteed = guaranteed && limit.Sign() > 0 && request.Cmp(limit) == 0
 		}
 	}
-	if s.Resources != nil {
-		note(s.Resources)
+	if r := s.Resources; r != nil && len(r.Requests)+len(r.Limits) > 0 {
+		note(r)
 	} else {
 		for _, c := range slices.Concat(s.InitContainers, s.Containers) {
 			note(&c.Resources)

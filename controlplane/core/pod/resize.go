@@ -26,6 +26,7 @@ func takeResources(to, from *corev1.PodSpec) bool {
 	}
 	take(to.Containers, from.Containers)
 	take(to.InitContainers, from.InitContainers)
+	defaultWhole(to)
 	return true
 }
 
