@@ -46,15 +46,16 @@ const (
 // series: its count is written at 2, 4, 8, ... occurrences, so that a hot loop
 // costs a logarithm, and when the series or the recorder ends.
 type recorder struct {
-	client   client.Client
-	scheme   *runtime.Scheme // of the objects that events are about
-	operator string          // field owner and reporting controller's default
-	instance string
-	log      *slog.Logger
-	notes    chan *note
-	dropped  atomic.Uint64
-	series   map[seriesKey]*series
-	last     int64 // suffix of the last event's name; of the sender alone
+	client    client.Client
+	elections client.Client   // of the events of leader election; nil without one
+	scheme    *runtime.Scheme // of the objects that events are about
+	operator  string          // field owner and reporting controller's default
+	instance  string
+	log       *slog.Logger
+	notes     chan *note
+	dropped   atomic.Uint64
+	series    map[seriesKey]*series
+	last      int64 // suffix of the last event's name; of the sender alone
 }
 
 // note is a controller.UserEvent, resolved where it was made: the object may change
@@ -286,10 +287,14 @@ func (r *recorder) create(ctx context.Context, n *note) (*series, error) {
 // the clock does not run by itself, as in a test under testing/synctest: the one
 // that comes second goes on from there, in growing steps.
 func (r *recorder) createNamed(ctx context.Context, event *eventsv1.Event, n *note) error {
+	c := r.client
+	if r.elections != nil && n.key.regarding.Kind == "Lease" {
+		c = r.elections
+	}
 	r.last = max(r.last+1, n.at.UnixNano())
 	for step := int64(1); ; step *= 2 {
 		event.Name = cut(n.key.regarding.Name, 236) + "." + strconv.FormatInt(r.last, 16)
-		err := r.client.Create(ctx, event)
+		err := c.Create(ctx, event)
 		if !apierrors.IsAlreadyExists(err) || step == maxNameStep {
 			return err
 		}

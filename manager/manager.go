@@ -106,6 +106,7 @@ func New(cfg *rest.Config, opts Options) (*Manager, error) {
 	live.Scheme, live.Mapper = opts.Scheme, unfenced.Mapper()
 	m.events = newRecorder(unfenced, opts.Scheme, opts.Name, opts.Instance, opts.Log)
 	if opts.Election.Enabled {
+		m.events.elections = alone
 		m.elector = newElector(alone, opts, m.metrics, m.events)
 		// Checked before a call, so that a refusal is no request; and again at the
 		// wire, since calls are repeated and take their time.
@@ -137,6 +138,7 @@ func New(cfg *rest.Config, opts Options) (*Manager, error) {
 func (m *Manager) electionClient(cfg *rest.Config, o client.Options) (client.Client, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS, cfg.Burst, cfg.RateLimiter = 0, 0, nil
+	cfg.UserAgent = cmp.Or(cfg.UserAgent, rest.DefaultKubernetesUserAgent()) + "/leader-election" // as those of Kubernetes
 	var err error
 	if m.electing, err = m.metrics.HTTPClient(cfg); err != nil {
 		return nil, fmt.Errorf("manager: HTTP client of the election: %w", err)

@@ -63,6 +63,20 @@ func TestTheOperatorUnderTestLeadsByALease(t *testing.T) {
 	})
 }
 
+func TestTheLeaseIsNoWriteOfAnOperatorWithNothingToDo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		op, _ := elected()
+		op.Setup = func(_ context.Context, m *manager.Manager) error {
+			return controller.Add(m, controller.Func[*corev1.ConfigMap](func(context.Context, *corev1.ConfigMap) (controller.Result, error) {
+				return controller.Done(), nil
+			}))
+		}
+		env := steertest.New(t, steertest.Options{Operator: op, Args: []string{"--leader-elect"}})
+		env.ExpectNoWrites()
+	})
+}
+
 func TestAnOperatorWithoutTheRightsOnItsLeaseFailsTheTest(t *testing.T) {
 	t.Parallel()
 	message := fails(t, func(tb testing.TB) {

@@ -13,8 +13,8 @@ const shownWrites = 10
 // ExpectNoWrites fails the test when the operator writes although nothing is left
 // to do: it waits until everything has settled, restarts the operator, waits until
 // that has reconciled everything anew, and lists the requests, other than reads, that
-// it has sent since. Events count. An operator that runs with --leader-elect writes
-// its lease, and does not pass.
+// it has sent since. Events count; the lease of an operator that runs with --leader-elect, and
+// the events about it, do not.
 func (e *Env) ExpectNoWrites() {
 	e.Helper()
 	e.Settled()

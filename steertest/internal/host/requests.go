@@ -6,6 +6,7 @@ package host
 import (
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/steer-dev/steer/steertest/internal/permissions"
@@ -37,7 +38,8 @@ func (r *Requests) Since(n int) []string {
 	return slices.Clone(r.lines[n:])
 }
 
-// Noted notes the writes that are sent, and the rights that requests need.
+// Noted notes the writes that are sent, but for those of leader election, and the rights that
+// requests need.
 type Noted struct {
 	http.RoundTripper
 	To     *Requests
@@ -46,7 +48,7 @@ type Noted struct {
 
 // RoundTrip implements http.RoundTripper.
 func (n *Noted) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Method != http.MethodGet {
+	if r.Method != http.MethodGet && !strings.HasSuffix(r.UserAgent(), "/leader-election") {
 		n.To.note(r.Method + " " + r.URL.Path)
 	}
 	resp, err := n.RoundTripper.RoundTrip(r)
