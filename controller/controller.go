@@ -74,6 +74,7 @@ type shared struct {
 	needScope bool
 	// owned are the kinds of Owns and OwnsKind, in the form that they are held.
 	owned []client.Object
+	pods  client.Reader // of Pods; nil unless they are watched
 	// silent: no events about changes of the conditions.
 	silent bool
 	// own are the writes that the controller makes for its reconciler.

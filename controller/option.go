@@ -11,10 +11,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/cache"
 	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/client/readiness"
+	"github.com/steer-dev/steer/controller/internal/children"
 	"github.com/steer-dev/steer/queue"
 )
 
@@ -245,19 +246,11 @@ func ownedKind(sh *shared, deps Deps, obj client.Object, keep Predicate[client.O
 	sh.owned = append(sh.owned, obj)
 	request := owner(sh.gvk.GroupKind(), &sh.scope)
 	return Kind(deps.Informers, obj, request, func(e Event[client.Object]) bool {
-		if e.Type != cache.Deleted && (e.Old == nil || controllerOf(e.Old) != controllerOf(e.Object)) {
+		if e.Type != cache.Deleted && (e.Old == nil || children.ControllerOf(e.Old) != children.ControllerOf(e.Object)) {
 			request(context.Background(), Event[client.Object]{Type: e.Type, Object: e.Object}, func(r Request) { sh.children.Appeared(r.NamespacedName) })
 		}
 		return keep(e)
 	})
-}
-
-// controllerOf is the UID of the controlling owner, empty for none.
-func controllerOf(obj client.Object) types.UID {
-	if ref := metav1.GetControllerOfNoCopy(obj); ref != nil {
-		return ref.UID
-	}
-	return ""
 }
 
 // Watches watches another kind and requests what the handler makes of its
@@ -265,11 +258,12 @@ func controllerOf(obj client.Object) types.UID {
 //
 //	controller.Watches(controller.Map(r.requestsForSecret))
 func Watches[T client.Object, K comparable](handler Handler[T, K], predicates ...Predicate[T]) SourceOption[K] {
-	return SourceOption[K]{open: func(_ *shared, deps Deps) (Source[K], error) {
+	return SourceOption[K]{open: func(sh *shared, deps Deps) (Source[K], error) {
 		obj, err := newObject[T]()
 		if err != nil {
 			return nil, err
 		}
+		sh.pods = readiness.Pods(obj, deps.Client, sh.pods)
 		return Kind(deps.Informers, obj, handler, predicates...)
 	}}
 }

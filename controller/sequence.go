@@ -5,9 +5,9 @@ package controller
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/client/readiness"
 )
 
 // Sequence is sets of children in an order: the children of a step are applied when
@@ -41,8 +41,8 @@ func NewStep[T client.Object](set Children[T], desired []T, ready func(child T) 
 			}
 			for _, child := range desired {
 				if ready != nil && !ready(child) {
-					gvk, err := client.KindOf(attemptOf(ctx).shared.deps.Client.Scheme(), child)
-					return fmt.Sprint(gvk.Kind, " ", child.GetName()), err
+					sh := attemptOf(ctx).shared
+					return readiness.Explain(ctx, sh.deps.Client.Scheme(), sh.pods, child)
 				}
 			}
 			return "", nil
@@ -55,8 +55,8 @@ func NewStep[T client.Object](set Children[T], desired []T, ready func(child T) 
 type Progress struct {
 	// Ready is the number of steps whose children are ready, from the first on.
 	Ready int
-	// Waiting names the child that is not ready, such as "Job migrate"; it is empty
-	// when all steps are ready.
+	// Waiting says which child is not ready and why, "StatefulSet db: 0 of 1 ready, Pod db-0:
+	// CrashLoopBackOff" if the controller [Watches] Pods; it is empty when all steps are ready.
 	Waiting string
 }
 

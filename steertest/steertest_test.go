@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -329,6 +330,35 @@ func TestAWaitNamesAnObjectInNoNamespaceByItsNameAlone(t *testing.T) {
 		})
 		if !strings.Contains(got, "wait for Namespace acme: ") {
 			t.Errorf("message: %s", got)
+		}
+	})
+}
+
+func TestAWaitInVainSaysWhatBlocksDownToThePod(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		got := fails(t, func(tb testing.TB) {
+			scheme, err := client.NewScheme(appsv1.AddToScheme, corev1.AddToScheme)
+			if err != nil {
+				tb.Fatal(err)
+			}
+			env := steertest.New(tb, steertest.Options{
+				Scheme: scheme, Timeout: time.Minute, Workloads: steertest.Workloads(workloads.Outcome{Selector: "app=db", Fate: workloads.CrashLoop}),
+			})
+			source, labels := configMap("source"), map[string]string{"app": "db"}
+			env.Create(source)
+			set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db"}, Spec: appsv1.StatefulSetSpec{
+				ServiceName: "db", Selector: &metav1.LabelSelector{MatchLabels: labels},
+				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}},
+			}}
+			if err := controller.SetOwner(source, corev1.SchemeGroupVersion.WithKind("ConfigMap"), set); err != nil {
+				tb.Fatal(err)
+			}
+			env.Create(set)
+			steertest.Wait(env, "source", func(c *corev1.ConfigMap) bool { return c.Data["ready"] == "yes" })
+		})
+		if want := "\nnot ready: StatefulSet db: 0 of 1 ready, Pod db-0: CrashLoopBackOff"; !strings.Contains(got, want) {
+			t.Errorf("message without %q: %s", want, got)
 		}
 	})
 }

@@ -69,7 +69,11 @@ func waitFor[T client.Object](e *Env, name string, condition func(T) bool) (T, e
 			end()
 		}
 		if err != nil {
-			err = fmt.Errorf("%w%s", err, output.Running(e.recorder()))
+			why := output.Running(e.recorder())
+			if e.ctx.Err() == nil && !await.Gone(obj) {
+				why += output.Blocking(e.ctx, e.Config, obj)
+			}
+			err = fmt.Errorf("%w%s", err, why)
 		}
 		return obj, err
 	}

@@ -7,7 +7,10 @@ import (
 	"slices"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/steer-dev/steer/client"
 )
 
 // Memory is what is remembered, for one owner, between attempts: how its children
@@ -155,4 +158,12 @@ func (m *Memories) Forget(owner types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.byKey, owner)
+}
+
+// ControllerOf is the UID of the controlling owner, empty for none.
+func ControllerOf(obj client.Object) types.UID {
+	if ref := metav1.GetControllerOfNoCopy(obj); ref != nil {
+		return ref.UID
+	}
+	return ""
 }

@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/steer-dev/steer/client/readiness"
 	"github.com/steer-dev/steer/steertest/versions"
 	"github.com/steer-dev/steer/trace"
 )
@@ -25,6 +28,9 @@ type Node struct {
 	Type    string `json:"type,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
+	// Why says why the object is not ready by its whole status, such as "0 of 1 ready", or
+	// CrashLoopBackOff for a Pod; empty if it is ready, or does not say.
+	Why string `json:"why,omitempty"`
 	// Last is how the last reconcile of the object ended, by its record.
 	Last     string  `json:"last,omitempty"`
 	Children []*Node `json:"children,omitempty"`
@@ -120,8 +126,8 @@ func (f *Facts) alone(o versions.Object) *Node {
 			}
 		}
 	}
-	if n.Type != "" && n.Ready != "True" {
-		n.blocks = 0
+	if why := readiness.Of(schema.GroupKind{Group: o.Object.Group, Kind: o.Object.Kind}, o.Content); n.Type != "" && n.Ready != "True" || why != "" {
+		n.blocks, n.Why = 0, why
 	}
 	var last *trace.Record
 	for _, r := range f.Records(o.Object) {
@@ -170,7 +176,7 @@ func (t *Tree) String() string { return t.Text(false) }
 func (t *Tree) Text(wide bool) string {
 	var b strings.Builder
 	if n := t.Blocking; n != nil {
-		fmt.Fprintf(&b, "%s is not ready: %s\n", Plain(n.Object), cmp.Or(PlainWhole(strings.TrimPrefix(n.Reason+": "+n.Message, ": ")), "it does not say why"))
+		fmt.Fprintf(&b, "%s is not ready: %s\n", Plain(n.Object), cmp.Or(PlainWhole(n.reason()), "it does not say why"))
 		if n.Last != "" {
 			fmt.Fprintf(&b, "  last reconcile %s\n", PlainWhole(n.Last))
 		}
@@ -186,10 +192,22 @@ func (t *Tree) Text(wide bool) string {
 	return b.String()
 }
 
+// reason is why the object is not ready: with what its condition says, and what that does not.
+func (n *Node) reason() string {
+	said := strings.TrimPrefix(n.Reason+": "+n.Message, ": ")
+	if said == ": " || strings.HasPrefix(n.Why, n.Reason) && n.Reason != "" {
+		return cmp.Or(said, n.Why)
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(n.Why+"; "+said, "; "), "; ")
+}
+
 func (n *Node) state(wide bool) string {
 	state := ""
-	if n.Type != "" {
+	switch {
+	case n.Type != "":
 		state = fmt.Sprintf("  %s=%s %s", Plain(n.Type), Plain(n.Ready), Plain(n.Reason))
+	case n.Why != "":
+		state = "  " + Plain(n.Why)
 	}
 	if wide && n.Message != "" {
 		state += ": " + Plain(n.Message)

@@ -81,3 +81,24 @@ func TestTreesAreBounded(t *testing.T) {
 		t.Errorf("%d lines", n)
 	}
 }
+
+// TestTreesSayWhatNoConditionDoes: a StatefulSet has none, and that of a Pod names no reason of a
+// container.
+func TestTreesSayWhatNoConditionDoes(t *testing.T) {
+	t.Parallel()
+	set, pod := object("StatefulSet", "db", "", "", ""), object("Pod", "db-0", "StatefulSetdb", "False", "containers with unready status: [a]")
+	set.Object.Group = "apps"
+	set.Content["status"] = map[string]any{"readyReplicas": int64(0)}
+	pod.Content["status"].(map[string]any)["containerStatuses"] = []any{map[string]any{
+		"name": "a", "state": map[string]any{"waiting": map[string]any{"reason": "CrashLoopBackOff"}},
+	}}
+	f := &chain.Facts{Records: records()}
+	const want = `Pod d/db-0 is not ready: CrashLoopBackOff; R: containers with unready status: [a]
+
+StatefulSet d/db  0 of 1 ready
+└─ Pod d/db-0  Ready=False R
+`
+	if diff := cmp.Diff(want, f.NewTree(set, []versions.Object{set, pod}).String()); diff != "" {
+		t.Error(diff)
+	}
+}

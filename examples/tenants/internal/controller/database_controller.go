@@ -11,6 +11,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/controller"
 	"github.com/steer-dev/steer/manager"
@@ -32,6 +33,7 @@ type DatabaseReconciler struct {
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Reconcile brings a Database up step by step: a password, servers, the tables, and then
@@ -105,6 +107,16 @@ func serviceOf(db *platformv1.Database) *corev1.Service {
 	}
 }
 
+// databaseOf is the Database that a Pod is of. Its events bring what the status says of the Pod
+// up to date.
+func databaseOf(_ context.Context, pod *corev1.Pod) []controller.Request {
+	name, ok := pod.Labels["platform.example.com/database"]
+	if !ok {
+		return nil
+	}
+	return []controller.Request{{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: name}}}
+}
+
 // SetupWithManager adds the controller to a manager.
 func (r *DatabaseReconciler) SetupWithManager(m *manager.Manager) error {
 	r.passwords.Policy, r.migrations.Policy = controller.CreateOnly, controller.RecreateChildren
@@ -113,5 +125,6 @@ func (r *DatabaseReconciler) SetupWithManager(m *manager.Manager) error {
 		controller.Owns[*appsv1.StatefulSet](),
 		controller.Owns[*batchv1.Job](),
 		controller.Owns[*corev1.Service](),
+		controller.Watches(controller.Map(databaseOf)),
 		controller.FailureConditions())
 }

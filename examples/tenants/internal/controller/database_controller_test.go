@@ -8,6 +8,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/steer-dev/steer/controlplane/workloads"
 	"github.com/steer-dev/steer/sim"
@@ -59,7 +60,9 @@ func TestServersThatDoNotStartAreWaitedFor(t *testing.T) {
 	env.Apply(tenantSample)
 	steertest.Expect[*platformv1.Tenant](env, "acme", steertest.Ready)
 	env.Apply(databaseSample)
-	steertest.Expect[*platformv1.Database](env, "tenant-acme/orders", steertest.Condition("Ready", "False", "Waiting"))
-	env.Settled()
+	steertest.Wait(env, "tenant-acme/orders", func(db *platformv1.Database) bool {
+		ready := meta.FindStatusCondition(db.Status.Conditions, "Ready")
+		return ready != nil && ready.Message == "waits for StatefulSet orders: 0 of 2 ready, Pod orders-0: CrashLoopBackOff"
+	})
 	steertest.WaitGone[*batchv1.Job](env, "tenant-acme/orders-schema")
 }
