@@ -68,7 +68,8 @@ type Options struct {
 	// Scheme of the Go types that the test and the operator use. Default: that of
 	// Operator.
 	Scheme *runtime.Scheme
-	// CRDs are files or folders with manifests to apply first. A relative path is
+	// CRDs are files or folders with manifests to apply first. In a project, the ClusterRoles
+	// for people who use these kinds are with them. A relative path is
 	// looked for in the folder of the test and in its parents, up to the one with
 	// go.mod. A path that does not exist fails the test.
 	CRDs []string
@@ -301,6 +302,9 @@ func (e *Env) revision(call client.Call) string {
 func (e *Env) startPlane() {
 	e.Helper()
 	manifests, err := e.definitions()
+	if err == nil {
+		manifests, err = host.WithUserRoles(manifests)
+	}
 	if err != nil {
 		e.Fatalf("steertest: %v", err)
 	}

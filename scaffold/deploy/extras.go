@@ -14,6 +14,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/steer-dev/steer/internal/userroles"
 	"github.com/steer-dev/steer/scaffold/project"
 )
 
@@ -102,29 +103,10 @@ func globalKinds() []string {
 	}
 }
 
-// userRoles adds three roles for each kind that a definition has, with the names and rules
-// that kubebuilder gives them. Nothing binds them: they are for those whom the administrators
-// of a cluster bind.
+// userRoles adds the roles for people who use the kind that a definition has.
 func (b *builder) userRoles(definition object) {
-	spec, _ := definition["spec"].(object)
-	names, _ := spec["names"].(object)
-	kind, _ := names["kind"].(string)
-	plural, _ := names["plural"].(string)
-	group, _ := spec["group"].(string)
-	name := strings.ToLower(kind)
-	if first, _, _ := strings.Cut(group, "."); b.project.MultiGroup && first != "" {
-		name = first + "-" + name
-	}
-	for _, role := range []struct {
-		who   string
-		verbs []string
-	}{
-		{"admin", []string{"*"}},
-		{"editor", []string{"create", "delete", "get", "list", "patch", "update", "watch"}},
-		{"viewer", []string{"get", "list", "watch"}},
-	} {
-		o := b.global(rbacVersion, "ClusterRole", b.name(name+"-"+role.who+"-role"))
-		o["rules"] = rules(rule(group, plural, role.verbs...), rule(group, plural+"/status", "get"))
-		b.add(o)
+	for _, role := range userroles.Of(b.project.Name, b.project.MultiGroup, definition) {
+		role["metadata"].(object)["labels"] = b.labels()
+		b.add(role)
 	}
 }

@@ -50,3 +50,22 @@ func TestManifestsOfTheProjectComeToDev(t *testing.T) {
 		t.Errorf("printed %q, want %q once", printed.String(), want)
 	}
 }
+
+func TestRolesForPeopleComeToDevWithTheKind(t *testing.T) {
+	t.Parallel()
+	plane := startedPlane(t)
+	c, err := client.New(plane.RESTConfig(), client.Options{FieldOwner: "steer-dev"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &own{loop: &loop{Options: Options{Dir: "../../../../examples/tenants"}, project: &project.Project{Name: "tenants"}, client: c, applied: map[string]string{}}}
+	if err := o.define(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"tenants-database-admin-role", "tenants-database-editor-role", "tenants-tenant-viewer-role"} {
+		role := client.NewMetadata(schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"})
+		if err := c.Get(t.Context(), client.ObjectKey{Name: name}, role); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/steer-dev/steer/client"
@@ -26,6 +27,7 @@ import (
 	"github.com/steer-dev/steer/controlplane"
 	"github.com/steer-dev/steer/controlplane/webhookclient"
 	"github.com/steer-dev/steer/controlplane/workloads"
+	"github.com/steer-dev/steer/internal/userroles"
 	"github.com/steer-dev/steer/scaffold/deploy"
 	"github.com/steer-dev/steer/scaffold/project"
 	"github.com/steer-dev/steer/storage/local"
@@ -179,6 +181,9 @@ func (t *own) address() string {
 func (t *own) define(ctx context.Context) error {
 	for _, folder := range []string{project.ExternalCRDDir, project.CRDDir} {
 		objects, changed, err := t.manifests(folder)
+		if folder == project.CRDDir {
+			objects = append(objects, t.userRoles(objects)...)
+		}
 		if err == nil && changed {
 			err = manifest.Apply(ctx, t.client, "", objects)
 		}
@@ -188,6 +193,16 @@ func (t *own) define(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// userRoles are those for people who use the kinds of the project.
+func (t *own) userRoles(definitions []manifest.Object) (roles []manifest.Object) {
+	for _, d := range definitions {
+		for _, role := range userroles.Of(t.project.Name, t.project.MultiGroup, d.Object) {
+			roles = append(roles, manifest.Object{File: d.File, Unstructured: &unstructured.Unstructured{Object: role}})
+		}
+	}
+	return roles
 }
 
 // extras brings the manifests of the project's own to the control plane.

@@ -8,8 +8,12 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/controlplane/workloads"
 	"github.com/steer-dev/steer/sim"
 	"github.com/steer-dev/steer/steertest"
@@ -65,4 +69,27 @@ func TestServersThatDoNotStartAreWaitedFor(t *testing.T) {
 		return ready != nil && ready.Message == "waits for StatefulSet orders: 0 of 2 ready, Pod orders-0: CrashLoopBackOff"
 	})
 	steertest.WaitGone[*batchv1.Job](env, "tenant-acme/orders-schema")
+}
+
+// TestViewersMayLookAtTenantsAndEditorsMakeThem by the roles that the project has for people.
+func TestViewersMayLookAtTenantsAndEditorsMakeThem(t *testing.T) {
+	t.Parallel()
+	env := steertest.New(t, options())
+	for _, who := range []string{"viewer", "editor"} {
+		env.Create(&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: who},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "tenants-tenant-" + who + "-role"},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: who}},
+		})
+	}
+	tenant := &platformv1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}, Spec: platformv1.TenantSpec{Owners: []string{"jane"}}}
+	if err := env.AsUser("viewer").Create(t.Context(), tenant.DeepCopy()); !apierrors.IsForbidden(err) {
+		t.Errorf("a viewer creates: %v", err)
+	}
+	if err := env.AsUser("editor").Create(t.Context(), tenant); err != nil {
+		t.Errorf("an editor creates: %v", err)
+	}
+	if err := env.AsUser("viewer").Get(t.Context(), client.ObjectKey{Name: "acme"}, tenant); err != nil {
+		t.Errorf("a viewer reads: %v", err)
+	}
 }
