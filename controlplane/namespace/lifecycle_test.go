@@ -104,7 +104,7 @@ func TestLifecycleNamesTheCauseOfARefusal(t *testing.T) {
 	}
 }
 
-func TestSystemPartMakesTheNamespacesThatAreMissing(t *testing.T) {
+func TestSystemComponentMakesTheNamespacesThatAreMissing(t *testing.T) {
 	t.Parallel()
 	store := storage.NewMemory(storage.MemoryOptions{})
 	steptest.Put(t, store, storage.Key{Bucket: Bucket, Name: "default"}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "kept"}})

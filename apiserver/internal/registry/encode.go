@@ -22,9 +22,9 @@ import (
 type encodedObject struct {
 	value []byte
 	stamp int
-	// whole is the object in the storage version if its protobuf equals the protobuf of
+	// lossless is the object in the storage version if its protobuf equals the protobuf of
 	// the decoded JSON; see [typed.Encode].
-	whole resource.Object
+	lossless resource.Object
 }
 
 // encodeForStore encodes an object for the store: in the storage version, without the
@@ -45,12 +45,12 @@ func (g *Registry) encodeForStore(ctx context.Context, in *Served, v *resource.V
 	}
 	obj.GetObjectKind().SetGroupVersionKind(in.StoredKind())
 	obj.SetResourceVersion(jsontext.Placeholder)
-	encoded, whole, err := encode(obj)
+	encoded, lossless, err := encode(obj)
 	if err != nil {
 		return s, apierrors.NewInternalError(fmt.Errorf("encode %s %q: %w", in.Kind, obj.GetName(), err))
 	}
-	if whole && in.Storage.Alias == nil {
-		s.whole = obj
+	if lossless && in.Storage.Alias == nil {
+		s.lossless = obj
 	}
 	s.value, s.stamp, err = jsontext.Open(encoded)
 	return s, err
@@ -145,8 +145,8 @@ func MarshalProto(obj resource.Object) ([]byte, error) {
 	return m.Marshal()
 }
 
-// encode is [resource.EncodeObject]; whole is the result of [typed.Encode].
-func encode(obj resource.Object) (value []byte, whole bool, err error) {
+// encode is [resource.EncodeObject]; lossless is the result of [typed.Encode].
+func encode(obj resource.Object) (value []byte, lossless bool, err error) {
 	if d, ok := obj.(*resource.Doc); ok {
 		value, err = d.MarshalJSON()
 		return value, false, err

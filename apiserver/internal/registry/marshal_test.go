@@ -37,12 +37,12 @@ func TestWritesCacheProtobufWhileAWatchReadsIt(t *testing.T) {
 		owners.SetRawBytes([]byte(`{"f:spec":{` + strings.Repeat(`"f:long":{},`, 40) + `"f:end":{}}}`))
 		pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "g", FieldsType: "FieldsV1", FieldsV1: owners}}
 		s, err := g.encodeForStore(t.Context(), in, v, pod)
-		if err != nil || s.whole == nil {
+		if err != nil || s.lossless == nil {
 			t.Fatalf("encoded as %+v: %v", s, err)
 		}
 		value := append(append(bytes.Clone(s.value[:s.stamp]), "42"...), s.value[s.stamp:]...)
 		rec := &storage.Record{Value: value, Stamp: s.stamp, Modified: 42}
-		g.marshal(in, rec, s.whole, asked)
+		g.marshal(in, rec, s.lossless, asked)
 		return rec
 	}
 	cached := func(rec *storage.Record) bool {

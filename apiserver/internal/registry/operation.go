@@ -253,8 +253,8 @@ func (op *Operation) put(ctx context.Context, key storage.Key, current *storage.
 		w.While = d.Condition()
 	}
 	rec, err = op.commit(ctx, w)
-	if err == nil && s.whole != nil {
-		op.g.marshal(in, rec, s.whole, op.Protobuf && op.Version.Name == in.Storage.Version)
+	if err == nil && s.lossless != nil {
+		op.g.marshal(in, rec, s.lossless, op.Protobuf && op.Version.Name == in.Storage.Version)
 	}
 	if errors.Is(err, storage.ErrUnmet) {
 		err = fmt.Errorf("%w: %w", ErrRedefined, err)

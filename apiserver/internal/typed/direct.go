@@ -23,10 +23,10 @@ func Decode(value []byte, into any) error {
 	return kubejson.Unmarshal(value, into)
 }
 
-// Encode encodes a Go value as encoding/json does, with less work. whole reports that
+// Encode encodes a Go value as encoding/json does, with less work. lossless reports that
 // decoding the JSON loses nothing that the protobuf of the value would have; it may be
 // false although that holds.
-func Encode(from any) (value []byte, whole bool, err error) {
+func Encode(from any) (value []byte, lossless bool, err error) {
 	if plan := Of(from); plan != nil {
 		return plan.Write(from)
 	}

@@ -150,25 +150,25 @@ func TestWholeObjectsMarshalAsWhatIsReadOfThem(t *testing.T) {
 	t.Parallel()
 	of := kinds(t)
 	random := rand.New(rand.NewPCG(3, 4))
-	whole, lost := 0, 0
+	lossless, lost := 0, 0
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		for range 8 {
-			switch isWhole, isLost := wholeness(t, of[name], random); {
-			case isWhole:
-				whole++
+			switch isLossless, isLost := losslessness(t, of[name], random); {
+			case isLossless:
+				lossless++
 			case isLost:
 				lost++
 			}
 		}
 	}
-	if whole < 200 || lost < 200 {
-		t.Errorf("%d objects are whole, of %d JSON loses something", whole, lost)
+	if lossless < 200 || lost < 200 {
+		t.Errorf("%d objects are lossless, of %d JSON loses something", lossless, lost)
 	}
 }
 
-// wholeness fills an object also with values that JSON does not preserve, and reports whether
-// it is written as whole, in which case it marshals as what is read of it, and whether it does not.
-func wholeness(t *testing.T, of reflect.Type, random *rand.Rand) (whole, lost bool) {
+// losslessness fills an object also with values that JSON does not preserve, and reports whether
+// it is written as lossless, in which case it marshals as what is read of it, and whether it does not.
+func losslessness(t *testing.T, of reflect.Type, random *rand.Rand) (lossless, lost bool) {
 	t.Helper()
 	obj := reflect.New(of).Interface()
 	filler(random.Uint64()).Funcs(
@@ -205,15 +205,15 @@ func wholeness(t *testing.T, of reflect.Type, random *rand.Rand) (whole, lost bo
 	return ok, !bytes.Equal(got, want)
 }
 
-// FuzzWhole: objects that are written as whole marshal as what is read of them.
-func FuzzWhole(f *testing.F) {
+// FuzzLossless: objects that are written as lossless marshal as what is read of them.
+func FuzzLossless(f *testing.F) {
 	of := kinds(f)
 	names := slices.Sorted(maps.Keys(of))
 	for i := range names {
 		f.Add(uint16(i), uint64(i))
 	}
 	f.Fuzz(func(t *testing.T, kind uint16, seed uint64) {
-		wholeness(t, of[names[int(kind)%len(names)]], rand.New(rand.NewPCG(seed, 1)))
+		losslessness(t, of[names[int(kind)%len(names)]], rand.New(rand.NewPCG(seed, 1)))
 	})
 }
 
@@ -226,8 +226,8 @@ type hiding struct {
 func TestObjectsWithFieldsThatJSONDoesNotShowAreNotWhole(t *testing.T) {
 	t.Parallel()
 	object := &hiding{Shown: "a", Hidden: "b"}
-	if out, whole, err := typed.Of(object).Write(object); whole || err != nil || string(out) != `{"shown":"a"}` {
-		t.Errorf("written as %s, whole %t: %v", out, whole, err)
+	if out, lossless, err := typed.Of(object).Write(object); lossless || err != nil || string(out) != `{"shown":"a"}` {
+		t.Errorf("written as %s, lossless %t: %v", out, lossless, err)
 	}
 }
 

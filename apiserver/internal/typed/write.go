@@ -20,13 +20,13 @@ import (
 	"github.com/steer-dev/steer/internal/jsontext"
 )
 
-// Write returns an object of the plan's type as encoding/json encodes it. whole reports
+// Write returns an object of the plan's type as encoding/json encodes it. lossless reports
 // that decoding the JSON gives an object with the same protobuf: JSON omits empty but
 // non-nil strings, bytes, pointers to zero times and the like, which protobuf has. It
 // may be false although that holds.
 //
 //steer:fast typed
-func (p *Plan) Write(object any) (out []byte, whole bool, err error) {
+func (p *Plan) Write(object any) (out []byte, lossless bool, err error) {
 	w := writer{}
 	out, err = p.write(&w, object)
 	return out, !w.lossy, err
