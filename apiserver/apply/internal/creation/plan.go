@@ -186,10 +186,7 @@ func (c *planner) list(p *plan, n *fields.Type, t typed.Type) bool {
 			}
 		}
 	}
-	if len(p.keys) != len(keys) {
-		return false
-	}
-	return true
+	return len(p.keys) == len(keys)
 }
 
 func mapping(p *plan, n *fields.Type, t typed.Type) bool {
