@@ -53,6 +53,7 @@ type standIn struct{ dir string }
 
 func (standIn) prepare(context.Context) error  { return nil }
 func (standIn) complete(context.Context) error { return nil }
+func (standIn) late(context.Context) error     { return nil }
 func (standIn) arguments() []string            { return []string{"--a"} }
 func (standIn) environment() []string          { return nil }
 func (s standIn) folder() string               { return s.dir }

@@ -40,6 +40,8 @@ type own struct {
 	operators  string // kubeconfig that the operator gets
 	webhooks   *webhooks.Local
 	server     *localServer
+	// waits is what was said of samples whose namespace is not there, refused of others.
+	waits, refused string
 }
 
 // onOwn runs the loop with a control plane of the project's own.

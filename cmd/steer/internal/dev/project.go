@@ -77,6 +77,8 @@ type target interface {
 	prepare(ctx context.Context) error
 	// complete brings it what needs the operator.
 	complete(ctx context.Context) error
+	// late brings it what could not come with that.
+	late(ctx context.Context) error
 	// arguments and environment are those of the operator.
 	arguments() []string
 	environment() []string
@@ -173,6 +175,9 @@ func (l *loop) run(ctx context.Context) error {
 			case <-time.After(max(watchSources, 20*seen.took)):
 				now := l.sources()
 				changed = now.sum != seen.sum
+				if err := l.target.late(ctx); err != nil && ctx.Err() == nil {
+					l.explain(err)
+				}
 			}
 		}
 	}

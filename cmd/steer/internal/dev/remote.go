@@ -159,6 +159,7 @@ func (t *remote) prepare(ctx context.Context) error {
 }
 
 func (t *remote) complete(context.Context) error { return nil }
+func (t *remote) late(context.Context) error     { return nil }
 
 // changed reports whether the generated files are others than those that were installed.
 func (t *remote) changed() (bool, error) {

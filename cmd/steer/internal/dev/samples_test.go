@@ -4,6 +4,7 @@
 package dev
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/client"
@@ -91,6 +93,29 @@ func TestSamplesComeOnce(t *testing.T) {
 		}
 	}
 	there("b c")
+	write("0.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\n  namespace: made-later\n")
+	var said strings.Builder
+	second.Errs = &said
+	for range 2 { // said once
+		if err := errors.Join(second.sample(t.Context()), second.late(t.Context())); err != nil {
+			t.Errorf("a sample in a namespace that is made later: %v", err)
+		}
+	}
+	if got := said.String(); strings.Count(got, "it comes when the namespace is there") != 1 || !strings.Contains(got, "made-later") {
+		t.Errorf("a sample in a namespace that is made later: said %q", got)
+	}
+	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "made-later"}}}
+	if err := c.Create(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+	if err := second.late(t.Context()); err != nil {
+		t.Error(err)
+	}
+	late := object("x")
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "made-later", Name: "x"}, late); err != nil {
+		t.Error(err)
+	}
+
 	if err := os.RemoveAll(filepath.Join(dir, samplesFolder)); err != nil {
 		t.Fatal(err)
 	}
