@@ -40,6 +40,7 @@ import (
 	"github.com/steer-dev/steer/controlplane/quota"
 	"github.com/steer-dev/steer/controlplane/rbac"
 	"github.com/steer-dev/steer/controlplane/serviceaccount"
+	"github.com/steer-dev/steer/controlplane/storagemigration"
 	"github.com/steer-dev/steer/controlplane/webhookclient"
 	"github.com/steer-dev/steer/controlplane/workloads"
 	"github.com/steer-dev/steer/storage"
@@ -114,6 +115,7 @@ func (p *Plane) parts(roles *rbac.Authorizer) (component.List, *authenticator, e
 			component.Controller(disruption.New(d.Catalog)),
 			component.Controller(autoscaling.NewController(d.Catalog, d.Fetch)),
 			component.Controller(ranges.NewController()),
+			component.Controller(storagemigration.NewController(d.Catalog)),
 			quotaController,
 			component.Controller(rbac.NewAggregator()),
 			component.ServerController(apiservice.NewController()),

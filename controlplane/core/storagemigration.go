@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver/resource"
-	"github.com/steer-dev/steer/controlplane/core/admissionregistration"
 	"github.com/steer-dev/steer/controlplane/core/kind"
 	"github.com/steer-dev/steer/controlplane/core/valid"
 )
@@ -27,9 +26,6 @@ func storageVersionMigrations() *resource.Resource {
 		Group: migrationv1.GroupName, Version: "v1", Plural: "storageversionmigrations", Cluster: true, Status: true,
 		Metadata: kind.Metadata{KeepMetadataInStatus: true},
 		Validate: validateMigration, ValidateStatus: validateMigrationStatus,
-		Warnings: func(_, _ migration) []string {
-			return []string{admissionregistration.NotEnforced("StorageVersionMigration")}
-		},
 		Columns: kind.Columns("Name:string", "Resource", "Status"),
 		Row: func(m migration) []any {
 			status := "Unknown"
