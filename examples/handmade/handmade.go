@@ -47,6 +47,8 @@ type Options struct {
 	Relist time.Duration
 	// Print takes what happens; nil drops it. It may be called from several goroutines.
 	Print func(format string, args ...any)
+	// Namespace of the Greetings; empty: all namespaces.
+	Namespace string
 }
 
 // Controller greets.
@@ -74,7 +76,7 @@ func New(cfg *rest.Config, o Options) (*Controller, error) {
 		traffic: newTraffic(client, o.Print),
 		queue:   queue.New(queue.Options[toolscache.ObjectName]{MaxRetries: maxRetries}),
 	}
-	c.informer = informers.NewGreetingInformer(c.traffic, metav1.NamespaceAll, 0, toolscache.Indexers{
+	c.informer = informers.NewGreetingInformer(c.traffic, o.Namespace, 0, toolscache.Indexers{
 		toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc,
 	})
 	c.lister = listers.NewGreetingLister(c.informer.GetIndexer())

@@ -56,11 +56,12 @@ func (l *lines) await(ctx context.Context, t *testing.T, from int, text string) 
 	}
 }
 
-// start runs a controller that ends with the test.
-func start(ctx context.Context, t *testing.T, cfg *rest.Config) (*handmade.Controller, *lines) {
+// start runs a controller of the Greetings of a namespace that ends with the test. Other tests
+// may use the same server.
+func start(ctx context.Context, t *testing.T, cfg *rest.Config, namespace string) (*handmade.Controller, *lines) {
 	t.Helper()
 	l := &lines{changed: make(chan struct{})}
-	c, err := handmade.New(cfg, handmade.Options{Workers: 2, Print: l.print})
+	c, err := handmade.New(cfg, handmade.Options{Workers: 2, Namespace: namespace, Print: l.print})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +108,7 @@ func TestFrameworkGreets(t *testing.T) {
 func TestHandmadeGreets(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t)
-	start(env.Context(), t, env.Config)
+	start(env.Context(), t, env.Config, env.Namespace)
 	greets(t, env)
 }
 
@@ -125,7 +126,7 @@ func TestHandmadePrintsWhatTheInformerDoes(t *testing.T) {
 	env := newEnv(t)
 	ctx := env.Context()
 	env.Create(greeting(env.Namespace, "before", "Bob"))
-	c, l := start(ctx, t, env.Config)
+	c, l := start(ctx, t, env.Config, env.Namespace)
 	name := env.Namespace + "/ann"
 
 	// What there is comes first, by a watch that ends it with a bookmark.
@@ -165,7 +166,7 @@ func TestHandmadeNamesWhatIsMissing(t *testing.T) {
 		t.Parallel()
 		env := steertest.New(t, steertest.Options{})
 		env.NeedPlane()
-		_, l := start(env.Context(), t, env.Config)
+		_, l := start(env.Context(), t, env.Config, env.Namespace)
 		l.await(env.Context(), t, 0, "the server has no Greetings; run: kubectl apply -f")
 	})
 	t.Run("rights", func(t *testing.T) {
@@ -173,14 +174,14 @@ func TestHandmadeNamesWhatIsMissing(t *testing.T) {
 		env := newEnv(t)
 		cfg := rest.CopyConfig(env.Config)
 		cfg.Impersonate.UserName = "nobody"
-		_, l := start(env.Context(), t, cfg)
+		_, l := start(env.Context(), t, cfg, env.Namespace)
 		l.await(env.Context(), t, 0, `greetings.example.com is forbidden: User "nobody" cannot`)
 	})
 	t.Run("server", func(t *testing.T) {
 		t.Parallel()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		_, l := start(ctx, t, &rest.Config{Host: "http://127.0.0.1:1"})
+		_, l := start(ctx, t, &rest.Config{Host: "http://127.0.0.1:1"}, "default")
 		l.await(ctx, t, 0, "the API server cannot be reached: start it, or correct the address in the kubeconfig; trying again: ")
 	})
 }
