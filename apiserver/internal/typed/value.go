@@ -100,10 +100,12 @@ func (v Value) isZeroTime() bool {
 // Len returns the length of a string, a list, a map or bytes.
 func (v Value) Len() int {
 	switch v.plan.kind {
+	case KindText:
+		return len(v.Text())
 	case KindTexts, KindQuantities, KindBinaries:
 		return len(*(*map[string]string)(v.at)) // the length of a map of any type
 	}
-	return (*sliceHeader)(v.at).n // a string has its length at the same offset
+	return (*sliceHeader)(v.at).n
 }
 
 // Text returns a string.
