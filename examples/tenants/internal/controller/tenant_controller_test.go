@@ -105,6 +105,32 @@ func TestOwnersOfATenantMakeDatabasesOfIt(t *testing.T) {
 	}
 }
 
+// TestFinalizersGoWhileTheWebhooksAreDown is what an administrator does when the operator cannot
+// be brought back: objects that are being deleted are not sent to its webhooks.
+func TestFinalizersGoWhileTheWebhooksAreDown(t *testing.T) {
+	t.Parallel()
+	env := steertest.New(t, options())
+	env.Apply(tenantSample)
+	tenant := steertest.Expect[*platformv1.Tenant](env, "acme", steertest.Ready)
+	if len(tenant.Finalizers) == 0 {
+		t.Fatal("the Tenant has no finalizer")
+	}
+	env.StopOperator()
+	change := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"a":"b"}}}`))
+	if err := env.Client.Patch(t.Context(), tenant, change); err == nil || !strings.Contains(err.Error(), "failed calling webhook") {
+		t.Errorf("a change while the webhooks are down: %v", err)
+	}
+	if err := env.Client.Delete(t.Context(), tenant); err != nil {
+		t.Fatal(err)
+	}
+	if err := env.Client.Patch(t.Context(), tenant, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
+		t.Fatal(err)
+	}
+	if err := env.Client.Get(t.Context(), client.ObjectKey{Name: "acme"}, tenant); !apierrors.IsNotFound(err) {
+		t.Errorf("the Tenant is still there: %v", err)
+	}
+}
+
 // TestTenantGoesAfterItsDatabases kills the operator after each of its writes meanwhile.
 func TestTenantGoesAfterItsDatabases(t *testing.T) {
 	t.Parallel()
