@@ -59,8 +59,8 @@ func (p *Plan) Value(object any) Value { return Value{p.root, reflect.ValueOf(ob
 // IsNil reports whether a pointer, list or map, or bytes, are nil.
 func (v Value) IsNil() bool { return isNil(v.at) }
 
-// IsZero reports whether a value of any kind is all zeros in memory. An empty string may be
-// none, and neither a time whose zone is known.
+// IsZero reports whether a value of any kind is all zeros in memory: an empty string need not
+// be, nor a zero time.
 func (v Value) IsZero() bool {
 	memory := unsafe.String((*byte)(v.at), v.plan.size)
 	for len(memory) > len(zeros) && memory[:len(zeros)] == zeros {

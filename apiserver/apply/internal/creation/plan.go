@@ -33,7 +33,7 @@ type plan struct {
 	of          *plan       // of a pointer, or of the elements of a list
 }
 
-// planField is a field of a struct; of is zero for the elements of a list that are their keys.
+// planField is a field of a struct, or without a Field an element of a list that is its own key.
 type planField struct {
 	label string // with quotes and colon, or the prefix of a key
 	typed.Field
