@@ -8,9 +8,10 @@ package storagemigration
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	migrationv1 "k8s.io/api/storagemigration/v1"
@@ -18,7 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/storage"
@@ -50,7 +51,7 @@ const (
 // left out of the status of the definition.
 type Controller struct {
 	catalog step.Catalog
-	due     step.KeySet
+	due     bool // a migration may have something to do
 	// progress of migrations that run. It is not stored: after a restart all is patched again.
 	progress map[storage.Key]*progress
 	wake     time.Time
@@ -73,18 +74,16 @@ var (
 
 // NewController returns a controller that has seen nothing.
 func NewController(catalog step.Catalog) *Controller {
-	return &Controller{catalog: catalog, due: step.KeySet{}, progress: map[storage.Key]*progress{}}
+	return &Controller{catalog: catalog, progress: map[storage.Key]*progress{}}
 }
 
 // Name implements [step.Controller].
 func (*Controller) Name() string { return ControllerName }
 
 // Reset implements [step.Controller].
-func (c *Controller) Reset(view storage.View) {
+func (c *Controller) Reset(storage.View) {
 	*c = *NewController(c.catalog)
-	for rec := range view.Ascend(bucket, "", "") {
-		c.due.Add(rec.Key)
-	}
+	c.due = true
 }
 
 // Filter implements [step.Controller].
@@ -92,7 +91,7 @@ func (*Controller) Filter(e storage.Event) bool { return e.Record.Key.Bucket == 
 
 // Handle implements [step.Controller].
 func (c *Controller) Handle(e storage.Event) {
-	c.due.Add(e.Record.Key)
+	c.due = true
 	if e.Deleted {
 		delete(c.progress, e.Record.Key)
 	}
@@ -103,11 +102,10 @@ func (c *Controller) Wake() time.Time { return c.wake }
 
 // Sync implements [step.Controller].
 func (c *Controller) Sync(view storage.View, now time.Time) []step.Request {
-	if len(c.due) == 0 && (c.wake.IsZero() || now.Before(c.wake)) {
+	if !c.due && (c.wake.IsZero() || now.Before(c.wake)) {
 		return nil
 	}
-	clear(c.due)
-	c.wake = time.Time{}
+	c.due, c.wake = false, time.Time{}
 	var out []step.Request
 	for _, m := range active(view) {
 		out = append(out, c.advance(view, m, now)...)
@@ -134,13 +132,12 @@ func active(view storage.View) (out []*migrationv1.StorageVersionMigration) {
 			next[m.Spec.Resource] = m
 		}
 	}
-	for rec := range view.Ascend(bucket, "", "") {
-		for resource, m := range next {
-			if m.Name == rec.Key.Name && !busy[resource] {
-				out = append(out, m)
-			}
+	for resource, m := range next {
+		if !busy[resource] {
+			out = append(out, m)
 		}
 	}
+	slices.SortFunc(out, func(a, b *migrationv1.StorageVersionMigration) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 
@@ -150,6 +147,10 @@ func migrations() step.Resource {
 
 func crds() step.Resource {
 	return step.Resource{Bucket: definitions, Group: apiextensionsv1.GroupName, Version: "v1", Plural: "customresourcedefinitions"}
+}
+
+func keyOf(m *migrationv1.StorageVersionMigration) storage.Key {
+	return storage.Key{Bucket: bucket, Name: m.Name}
 }
 
 func is(m *migrationv1.StorageVersionMigration, t migrationv1.MigrationConditionType) bool {
@@ -162,7 +163,6 @@ func ended(m *migrationv1.StorageVersionMigration) bool {
 
 // advance returns the next requests of a migration.
 func (c *Controller) advance(view storage.View, m *migrationv1.StorageVersionMigration, now time.Time) []step.Request {
-	key := storage.Key{Bucket: bucket, Name: m.Name}
 	crd := definition(view, m)
 	switch {
 	case ended(m):
@@ -170,7 +170,7 @@ func (c *Controller) advance(view storage.View, m *migrationv1.StorageVersionMig
 			return one(finish(crd, m, now))
 		}
 		set(m, now, migrationv1.MigrationRunning, metav1.ConditionFalse, "MigrationCompleted", "Migration completed", m.Generation)
-		delete(c.progress, key)
+		delete(c.progress, keyOf(m))
 		return one(status(m))
 	case !is(m, migrationv1.MigrationRunning):
 		if crd != nil && migrating(crd, m) == nil {
@@ -208,11 +208,10 @@ func (c *Controller) resource(of metav1.GroupResource) (step.Resource, bool) {
 
 // patch returns patches of objects that are not written yet, or the end of the migration.
 func (c *Controller) patch(view storage.View, m *migrationv1.StorageVersionMigration, resource step.Resource, now time.Time) []step.Request {
-	key := storage.Key{Bucket: bucket, Name: m.Name}
-	p := c.progress[key]
+	p := c.progress[keyOf(m)]
 	if p == nil {
 		p = &progress{patched: map[storage.Key]bool{}}
-		c.progress[key] = p
+		c.progress[keyOf(m)] = p
 	}
 	if p.asked > 0 {
 		return nil
@@ -254,12 +253,9 @@ func (c *Controller) patch(view storage.View, m *migrationv1.StorageVersionMigra
 
 // rewrite is the patch that changes nothing, of the version at hand.
 func rewrite(resource step.Resource, rec *storage.Record, migration string) step.Request {
-	version := resource.Version
-	if resource.Group != "" {
-		version = resource.Group + "/" + version
-	}
+	version := schema.GroupVersion{Group: resource.Group, Version: resource.Version}
 	body, _ := json.Marshal(map[string]any{ // texts: cannot fail
-		"apiVersion": version, "kind": resource.Kind, "metadata": map[string]any{"resourceVersion": strconv.FormatInt(int64(rec.Modified), 10)},
+		"apiVersion": version.String(), "kind": resource.Kind, "metadata": map[string]any{"resourceVersion": strconv.FormatInt(int64(rec.Modified), 10)},
 	})
 	r := step.Patch(user, resource.Object(rec.Key), body, step.Subject{Key: rec.Key, Detail: migration})
 	r.Query = url.Values{"fieldManager": {ControllerName}}
@@ -269,7 +265,7 @@ func rewrite(resource step.Resource, rec *storage.Record, migration string) step
 // Done implements [step.Controller].
 func (c *Controller) Done(r step.Request, err error) {
 	key := storage.Key{Bucket: bucket, Name: r.Subject.Detail}
-	c.due.Add(key)
+	c.due = true
 	p := c.progress[key]
 	if r.Subject.Key.Bucket == bucket || p == nil {
 		return
@@ -301,9 +297,9 @@ func running(left, all int, trouble error) string {
 	return text
 }
 
-func set(m *migrationv1.StorageVersionMigration, now time.Time, t migrationv1.MigrationConditionType, is metav1.ConditionStatus, reason, message string, generation int64) {
+func set(m *migrationv1.StorageVersionMigration, now time.Time, t migrationv1.MigrationConditionType, state metav1.ConditionStatus, reason, message string, generation int64) {
 	meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{
-		Type: string(t), Status: is, Reason: reason, Message: message, ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now),
+		Type: string(t), Status: state, Reason: reason, Message: message, ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now),
 	})
 }
 
@@ -314,7 +310,7 @@ func fail(m *migrationv1.StorageVersionMigration, now time.Time, message string)
 
 // status is the request that writes the status of a migration.
 func status(m *migrationv1.StorageVersionMigration) step.Request {
-	key := storage.Key{Bucket: bucket, Name: m.Name}
+	key := keyOf(m)
 	m.APIVersion, m.Kind = migrationv1.SchemeGroupVersion.String(), "StorageVersionMigration"
 	body, _ := json.Marshal(m) // a type of the API: cannot fail
 	return step.Put(user, migrations().Object(key)+"/status", body, step.Subject{Key: key, Detail: m.Name})
@@ -371,9 +367,9 @@ func finish(crd *apiextensionsv1.CustomResourceDefinition, m *migrationv1.Storag
 }
 
 // apply is the request that applies to the status of a CRD as it is at hand.
-func apply(crd *apiextensionsv1.CustomResourceDefinition, m *migrationv1.StorageVersionMigration, now time.Time, is apiextensionsv1.ConditionStatus, reason, message string, stored []string) step.Request {
+func apply(crd *apiextensionsv1.CustomResourceDefinition, m *migrationv1.StorageVersionMigration, now time.Time, state apiextensionsv1.ConditionStatus, reason, message string, stored []string) step.Request {
 	said := map[string]any{"conditions": []any{map[string]any{
-		"type": apiextensionsv1.StorageMigrating, "status": is, "reason": reason, "message": message,
+		"type": apiextensionsv1.StorageMigrating, "status": state, "reason": reason, "message": message,
 		"lastTransitionTime": metav1.NewTime(now), "observedGeneration": crd.Generation,
 	}}}
 	if stored != nil {
@@ -383,9 +379,6 @@ func apply(crd *apiextensionsv1.CustomResourceDefinition, m *migrationv1.Storage
 		"apiVersion": apiextensionsv1.SchemeGroupVersion.String(), "kind": "CustomResourceDefinition",
 		"metadata": map[string]any{"name": crd.Name, "resourceVersion": crd.ResourceVersion}, "status": said,
 	})
-	return step.Request{
-		User: user, Method: http.MethodPatch, Path: crds().Object(storage.Key{Bucket: definitions, Name: crd.Name}) + "/status",
-		ContentType: string(types.ApplyPatchType), Query: url.Values{"fieldManager": {runner}, "force": {"true"}}, Body: body,
-		Subject: step.Subject{Key: storage.Key{Bucket: bucket, Name: m.Name}, Detail: m.Name},
-	}
+	path := crds().Object(storage.Key{Bucket: definitions, Name: crd.Name}) + "/status"
+	return step.Apply(user, path, runner, body, step.Subject{Key: keyOf(m), Detail: m.Name})
 }

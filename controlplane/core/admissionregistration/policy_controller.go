@@ -5,12 +5,9 @@ package admissionregistration
 
 import (
 	"encoding/json"
-	"net/http"
-	"net/url"
 	"time"
 
 	v1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/internal/step"
@@ -83,10 +80,7 @@ func sayOfPolicy(key storage.Key, p *v1.ValidatingAdmissionPolicy, warnings []v1
 		"status": v1.ValidatingAdmissionPolicyStatus{ObservedGeneration: p.Generation, TypeChecking: &v1.TypeChecking{ExpressionWarnings: warnings}},
 	})
 	path := step.Resource{Group: v1.GroupName, Version: "v1", Plural: "validatingadmissionpolicies"}.Object(key) + "/status"
-	return step.Request{
-		User: step.KubeSystem + PolicyControllerName, Method: http.MethodPatch, Path: path, ContentType: string(types.ApplyPatchType),
-		Query: url.Values{"fieldManager": {"validatingadmissionpolicy-status"}, "force": {"true"}}, Body: body, Subject: step.Subject{Key: key},
-	}
+	return step.Apply(step.KubeSystem+PolicyControllerName, path, "validatingadmissionpolicy-status", body, step.Subject{Key: key})
 }
 
 // Done implements [step.Controller].

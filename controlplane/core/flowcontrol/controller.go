@@ -6,14 +6,11 @@ package flowcontrol
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/url"
 	"slices"
 	"time"
 
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/storage"
@@ -117,10 +114,7 @@ func say(key storage.Key, condition flowcontrolv1.FlowSchemaCondition) step.Requ
 		"status": map[string]any{"conditions": []flowcontrolv1.FlowSchemaCondition{condition}},
 	})
 	path := step.Resource{Group: flowcontrolv1.GroupName, Version: "v1", Plural: "flowschemas"}.Object(key) + "/status"
-	return step.Request{
-		User: step.APIServer, Method: http.MethodPatch, Path: path, ContentType: string(types.ApplyPatchType),
-		Query: url.Values{"fieldManager": {ControllerName}, "force": {"true"}}, Body: body, Subject: step.Subject{Key: key},
-	}
+	return step.Apply(step.APIServer, path, ControllerName, body, step.Subject{Key: key})
 }
 
 // Done implements [step.Controller].

@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/storage"
 )
@@ -175,6 +176,15 @@ func Put(user, path string, object []byte, about Subject) Request {
 // Patch returns the request that merges a JSON document into what is at path.
 func Patch(user, path string, patch []byte, about Subject) Request {
 	return Request{User: user, Method: http.MethodPatch, Path: path, ContentType: MergePatch, Body: patch, Subject: about}
+}
+
+// Apply returns the request by which a field manager applies a JSON document to what is at
+// path, and takes over what others own of it.
+func Apply(user, path, manager string, document []byte, about Subject) Request {
+	return Request{
+		User: user, Method: http.MethodPatch, Path: path, ContentType: string(types.ApplyPatchType),
+		Query: url.Values{"fieldManager": {manager}, "force": {"true"}}, Body: document, Subject: about,
+	}
 }
 
 // UserAgent is how the parts of a plane present themselves; it names them as

@@ -6,9 +6,7 @@ package ranges
 
 import (
 	"encoding/json"
-	"net/http"
 	"net/netip"
-	"net/url"
 	"slices"
 	"time"
 
@@ -212,10 +210,7 @@ func say(key storage.Key, condition metav1.Condition) step.Request {
 		"apiVersion": networkingv1.SchemeGroupVersion.String(), "kind": "ServiceCIDR", "metadata": map[string]any{"name": key.Name},
 		"status": map[string]any{"conditions": []metav1.Condition{condition}},
 	})
-	return step.Request{
-		User: rangeUser, Method: http.MethodPatch, Path: rangePath(key) + "/status", ContentType: string(types.ApplyPatchType),
-		Query: url.Values{"fieldManager": {ControllerName}, "force": {"true"}}, Body: body, Subject: step.Subject{Key: key},
-	}
+	return step.Apply(rangeUser, rangePath(key)+"/status", ControllerName, body, step.Subject{Key: key})
 }
 
 // Wake implements [step.Waker].
