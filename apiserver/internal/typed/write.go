@@ -124,20 +124,14 @@ func (p *plan) appendForeign(w *writer, out []byte, v unsafe.Pointer) ([]byte, e
 
 // omitted reports whether a field is omitted.
 func (f *field) omitted(v unsafe.Pointer) bool {
-	switch f.plan.kind {
-	case KindBool:
-		return !*(*bool)(v)
-	case KindInt:
-		return Value{f.plan, v}.Int() == 0
-	case KindForeign:
-		value := reflect.NewAt(f.plan.typ, v).Elem()
-		if value.Kind() == reflect.Interface {
-			return value.IsNil()
-		}
-		return value.Len() == 0
-	default:
+	if f.plan.kind != KindForeign {
 		return Value{f.plan, v}.Empty()
 	}
+	value := reflect.NewAt(f.plan.typ, v).Elem()
+	if value.Kind() == reflect.Interface {
+		return value.IsNil()
+	}
+	return value.Len() == 0
 }
 
 func (p *plan) appendStruct(w *writer, out []byte, v unsafe.Pointer) (_ []byte, err error) {
