@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -37,7 +38,7 @@ func WithUserRoles(manifests []manifest.Object) ([]manifest.Object, error) {
 	if err := yaml.Unmarshal(text, &project); err != nil {
 		return nil, fmt.Errorf("read %s: %w", file, err)
 	}
-	all := manifests
+	all := slices.Clip(manifests) // the caller's stay as they are
 	for _, m := range manifests {
 		if m.GetKind() != "CustomResourceDefinition" || project.ProjectName == "" {
 			continue
