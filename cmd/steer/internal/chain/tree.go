@@ -96,11 +96,7 @@ func (f *Facts) node(o versions.Object, children map[string][]versions.Object, s
 		if *left--; *left <= 0 {
 			break
 		}
-		c := f.node(child, children, seen, left)
-		if c.Type == "" && c.blocks == 0 && n.Ready == "True" {
-			c.blocks = -1 // what it counts is on its way: its owner says that there is enough
-		}
-		n.Children = append(n.Children, c)
+		n.Children = append(n.Children, f.node(child, children, seen, left))
 	}
 	slices.SortStableFunc(n.Children, func(a, b *Node) int {
 		return cmp.Or(cmp.Compare(b.blocks, a.blocks), cmp.Compare(a.Object, b.Object))
@@ -130,9 +126,8 @@ func (f *Facts) alone(o versions.Object) *Node {
 			}
 		}
 	}
-	n.Why = readiness.Of(schema.GroupKind{Group: o.Object.Group, Kind: o.Object.Kind}, o.Content)
-	if n.Type != "" && n.Ready != "True" || n.Type == "" && n.Why != "" {
-		n.blocks = 0
+	if why := readiness.Of(schema.GroupKind{Group: o.Object.Group, Kind: o.Object.Kind}, o.Content); n.Type != "" && n.Ready != "True" || why != "" {
+		n.blocks, n.Why = 0, why
 	}
 	var last *trace.Record
 	for _, r := range f.Records(o.Object) {

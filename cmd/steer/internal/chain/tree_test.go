@@ -102,16 +102,3 @@ StatefulSet d/db  0 of 1 ready
 		t.Error(diff)
 	}
 }
-
-// TestWhatIsOnItsWayBelowAnAvailableOwnerDoesNotBlock: the ReplicaSet of a Deployment that is
-// scaled has fewer Pods than it wants for a moment.
-func TestWhatIsOnItsWayBelowAnAvailableOwnerDoesNotBlock(t *testing.T) {
-	t.Parallel()
-	shop, deployment, set := object("Shop", "s", "", "False", "at eight is no time"), object("Deployment", "d", "Shops", "True", ""), object("ReplicaSet", "r", "Deploymentd", "", "")
-	set.Object.Group = "apps"
-	set.Content["status"] = map[string]any{"readyReplicas": int64(0)}
-	tree := (&chain.Facts{Records: records()}).NewTree(shop, []versions.Object{shop, deployment, set})
-	if tree.Blocking == nil || tree.Blocking.Object != "Shop d/s" {
-		t.Errorf("what blocks is %+v of\n%s", tree.Blocking, tree)
-	}
-}
