@@ -162,10 +162,15 @@ func pod(content map[string]any) string {
 	return cmp.Or(later, condition(content, "Ready", "False"))
 }
 
-// number is that of a field, otherwise a default.
+// number is that of a field, otherwise a default. It is an integer in objects of the API
+// machinery, and no integer in what encoding/json has decoded.
 func number(content map[string]any, otherwise int64, path ...string) int64 {
-	if n, found, err := unstructured.NestedInt64(content, path...); found && err == nil {
+	value, _, _ := unstructured.NestedFieldNoCopy(content, path...)
+	switch n := value.(type) {
+	case int64:
 		return n
+	case float64:
+		return int64(n)
 	}
 	return otherwise
 }

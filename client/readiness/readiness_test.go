@@ -54,8 +54,12 @@ func TestStatusSaysWhyAnObjectIsNotReady(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(c.content), &content); err != nil {
 			t.Fatal(err)
 		}
+		of := schema.GroupKind{Group: group, Kind: kind}
+		if got := readiness.Of(of, content); got != c.want {
+			t.Errorf("%s, as encoding/json decodes it: %q, want %q", name, got, c.want)
+		}
 		whole(content)
-		if got := readiness.Of(schema.GroupKind{Group: group, Kind: kind}, content); got != c.want {
+		if got := readiness.Of(of, content); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
