@@ -39,20 +39,14 @@ func (o *outage) leave(s *Source) (last bool) {
 }
 
 // Log logs a report of the source's reflector, which calls it: each error once, and a server
-// that cannot be reached once for all its sources.
+// that cannot be reached once for all its sources. A refusal is an answer, and ends an outage
+// like any other.
 func (s *Source) Log(ctx context.Context, log *slog.Logger, r reflector.Report) {
 	if ctx.Err() != nil || r.Err == nil && r.State != reflector.Watching {
 		return
 	}
 	kind, was := s.Collection.GVK.String(), s.logged
-	if r.Err == nil {
-		s.logged = ""
-		if over := s.server.outage.leave(s); over || was != "" {
-			log.InfoContext(ctx, "watch is well again", "kind", kind)
-		}
-		return
-	}
-	about := []any{"kind", kind, "state", r.State.String(), "retry", r.Delay, "err", r.Err.Error()}
+	about := []any{"kind", kind, "state", r.State.String(), "retry", r.Delay, "err", r.Err}
 	if isNetwork(r.Err) {
 		s.logged = ""
 		if s.server.outage.enter(s) {
@@ -60,7 +54,16 @@ func (s *Source) Log(ctx context.Context, log *slog.Logger, r reflector.Report) 
 		}
 		return
 	}
-	s.server.outage.leave(s)
+	if s.server.outage.leave(s) {
+		log.InfoContext(ctx, "the API server is reached again", "kind", kind)
+	}
+	if r.Err == nil {
+		s.logged = ""
+		if was != "" {
+			log.InfoContext(ctx, "watch is well again", "kind", kind)
+		}
+		return
+	}
 	if s.logged = r.Err.Error(); s.logged != was {
 		log.WarnContext(ctx, "watch is interrupted", about...)
 	}
