@@ -14,6 +14,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/kubelet"
+	"github.com/steer-dev/steer/controlplane/quota"
 	"github.com/steer-dev/steer/controlplane/webhookclient"
 	"github.com/steer-dev/steer/controlplane/workloads"
 	"github.com/steer-dev/steer/storage"
@@ -74,6 +75,10 @@ type Options struct {
 	// Webhooks says where webhooks and the API servers behind APIServices are, and where the
 	// plane may connect to for them.
 	Webhooks webhookclient.Options
+	// LimitedResources are what objects may use only where a quota of their namespace bounds
+	// it, as limitedResources of a ResourceQuotaConfiguration. nil: what no quota bounds is
+	// not limited.
+	LimitedResources []quota.Limited
 	// Version of Steer, shown in /version. Empty: "devel".
 	Version string
 	// ServiceRanges are where Services have their cluster IPs from, one range of a family of

@@ -82,7 +82,10 @@ func (p *Plane) parts(roles *rbac.Authorizer) (component.List, *authenticator, e
 	if o.has(ranges.ControllerName) {
 		p.self.RangeFinalizer = ranges.Finalizer
 	}
-	quotaPlugin, quotaController := quota.Parts(d)
+	if err := quota.CheckLimited(o.LimitedResources); err != nil {
+		return nil, nil, fmt.Errorf("controlplane: Options.LimitedResources: %w", err)
+	}
+	quotaPlugin, quotaController := quota.Parts(d, o.LimitedResources)
 	matching, expressions := match.NewDeps(d), new(expression.Compiler)
 	mutatingPolicies, validatingPolicies := policies.Parts(d, matching, expressions)
 	mutatingWebhooks, validatingWebhooks := webhooks.Parts(d, matching, expressions)
@@ -209,6 +212,9 @@ func Plugins() []string { return allParts().PluginNames() }
 // makes ServiceAccounts then, so that one where Pods are created also wants to be
 // without the plugin ServiceAccount.
 func Controllers() []string { return allParts().ControllerNames() }
+
+// Versions returns the versions of the API that a plane has by itself, as apiVersions have them.
+func Versions() []string { return allParts().Versions() }
 
 // allParts are those of a plane that is not going to serve.
 func allParts() component.List {

@@ -14,10 +14,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane"
+	"github.com/steer-dev/steer/controlplane/quota"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -226,6 +228,29 @@ func TestQuotaChargesWhileAnAdmissionWritesIntoTheNamespace(t *testing.T) {
 		used, _, _ := unstructured.NestedString(api.must("GET", quotas+"/q", "").Object, "status", "used", "pods")
 		equal(t, "used", "3", used)
 	})
+}
+
+// TestLimitedResources asks a plane for what needs a quota, which a user sees as kube-apiserver
+// says it: 403 for names, 500 for scopes.
+func TestLimitedResources(t *testing.T) {
+	t.Parallel()
+	_, api := planeOf(t, controlplane.Options{ManualControllers: true, Disable: []string{"ServiceAccount", "Priority"}, LimitedResources: []quota.Limited{
+		{Resource: "configmaps", Contains: []string{"count/"}},
+		{Resource: "pods", Scopes: []corev1.ScopedResourceSelectorRequirement{{ScopeName: corev1.ResourceQuotaScopePriorityClass, Operator: corev1.ScopeSelectorOpExists}}},
+	}})
+	const configMaps, pods = "/api/v1/namespaces/default/configmaps", "/api/v1/namespaces/default/pods"
+	code, body := api.do("POST", configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}")
+	if want := `configmaps \"a\" is forbidden: insufficient quota to consume: count/configmaps`; code != http.StatusForbidden || !strings.Contains(string(body), want) {
+		t.Errorf("a ConfigMap: %d %s, want 403 with %s", code, body, want)
+	}
+	api.must("POST", "/api/v1/namespaces/default/secrets", "{apiVersion: v1, kind: Secret, metadata: {name: a}}")
+	code, body = api.do("POST", pods, "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {priorityClassName: high, containers: [{name: c, image: c}]}}")
+	if want := `insufficient quota to match these scopes: [{PriorityClass Exists []}]`; code != http.StatusInternalServerError || !strings.Contains(string(body), want) {
+		t.Errorf("a Pod with a class: %d %s, want 500 with %s", code, body, want)
+	}
+	if _, err := controlplane.New(controlplane.Options{LimitedResources: []quota.Limited{{}}}); err == nil || !strings.Contains(err.Error(), "Options.LimitedResources: limitedResources[0].resource is missing") {
+		t.Errorf("an entry without a resource: %v", err)
+	}
 }
 
 // mostAtOnce returns how many objects a bucket held at most at any revision.

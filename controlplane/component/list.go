@@ -44,6 +44,21 @@ func (l List) ControllerNames() []string {
 	return l.names(func(p *Component) bool { return p.Optional && p.Controller != nil })
 }
 
+// Versions returns the versions of the API that the resources are served in, as apiVersions have
+// them, sorted.
+func (l List) Versions() []string {
+	var out []string
+	for i := range l {
+		for _, r := range l[i].Resources {
+			for v := range r.Versions {
+				out = append(out, r.GroupVersionKind(r.Versions[v].Name).GroupVersion().String())
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 func (l List) names(wanted func(*Component) bool) []string {
 	var out []string
 	for i := range l {

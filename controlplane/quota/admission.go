@@ -20,6 +20,9 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
+// PluginName is that of the admission plugin.
+const PluginName = "ResourceQuota"
+
 // bucket holds the quotas.
 const bucket = "resourcequotas"
 
@@ -31,6 +34,8 @@ type Admission struct {
 	store  storage.Viewer
 	send   step.Sender
 	ledger *Ledger
+	// limited is what needs a quota.
+	limited []Limited
 
 	// turns order the requests of a namespace that met one another; two namespaces
 	// share one at times.
@@ -43,9 +48,10 @@ type Admission struct {
 var _ resource.Admission = (*Admission)(nil)
 
 // NewAdmission returns the admission for the quotas in a store. It writes their
-// status through send, and notes its charges for a controller in the ledger.
-func NewAdmission(store storage.Viewer, send step.Sender, ledger *Ledger) *Admission {
-	a := &Admission{store: store, send: send, ledger: ledger, seed: maphash.MakeSeed()}
+// status through send, and notes its charges for a controller in the ledger. What is
+// limited is refused where no quota is about it.
+func NewAdmission(store storage.Viewer, send step.Sender, ledger *Ledger, limited []Limited) *Admission {
+	a := &Admission{store: store, send: send, ledger: ledger, limited: limited, seed: maphash.MakeSeed()}
 	a.any = derived.New(store, func(view storage.View, _ bool) (bool, error) { return view.Count(bucket, "", "") > 0, nil }, bucket)
 	for i := range a.turns {
 		a.turns[i] = make(chan struct{}, 1)
@@ -58,11 +64,11 @@ func (a *Admission) Validate(ctx context.Context, r *resource.AdmissionRequest) 
 	if !charged(r) {
 		return nil
 	}
-	limited, err := a.limits(r.Namespace)
+	some, err := a.limits(r.Namespace)
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	if !limited {
+	if !some && len(a.limited) == 0 {
 		return nil
 	}
 	m := meterOf(r.Resource.GroupResource())
@@ -142,7 +148,7 @@ func (a *Admission) charge(ctx context.Context, r *resource.AdmissionRequest, m 
 	var failed string // the version of a quota that could not be written last
 	for failures := 0; ; {
 		view := a.store.Latest()
-		charges, err := due(view, r, m, done)
+		charges, err := a.due(view, r, m, done)
 		if err != nil {
 			return err
 		}
@@ -192,16 +198,58 @@ type dueCharge struct {
 
 // due returns the charges for a request to quotas that were not charged yet, or
 // why it is refused.
-func due(view storage.View, r *resource.AdmissionRequest, m *meter, done map[string]bool) ([]dueCharge, error) {
-	var quotas []dueCharge
+func (a *Admission) due(view storage.View, r *resource.AdmissionRequest, m *meter, done map[string]bool) ([]dueCharge, error) {
 	in := setting{now: time.Now(), classes: m.classes(view)}
+	uses := m.read(r.Object, in)
+	need := needsOf(a.limited, r.Resource.GroupResource(), r.Object, uses)
+	quotas, err := about(view, r, m, in, &need, done)
+	if err != nil {
+		return nil, err
+	}
+	used := corev1.ResourceList{} // by what is replaced
+	if r.Old != nil {
+		used = m.read(r.Old, in)
+	}
+	grows := len(quotas) == 0 && len(increase(uses, used)) > 0
+	for i := range quotas {
+		c := &quotas[i]
+		if c.amounts = increase(uses, nil); r.Old != nil && inScope(&c.quota.Spec, r.Old) {
+			c.amounts = increase(uses, used)
+		}
+		grows = grows || len(c.amounts) > 0
+	}
+	if err := need.unmet(r); err != nil && grows {
+		return nil, err
+	}
+	var out []dueCharge
+	for _, c := range quotas {
+		if c.amounts = only(c.amounts, c.quota.Status.Hard); len(c.amounts) == 0 {
+			continue
+		}
+		if err := c.add(r); err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// about returns the quotas that are about a request, without those that are done, and takes what
+// they bound away from what it needs.
+func about(view storage.View, r *resource.AdmissionRequest, m *meter, in setting, need *needs, done map[string]bool) ([]dueCharge, error) {
+	var out []dueCharge
 	for rec := range view.Ascend(bucket, r.Namespace+"/", "") {
 		q := &corev1.ResourceQuota{}
 		if err := json.Unmarshal(rec.Value, q); err != nil {
 			return nil, apierrors.NewInternalError(fmt.Errorf("read the quota %s: %w", rec.Key.Name, err))
 		}
+		need.selected(&q.Spec, r.Object)
 		counted := m.counted(q.Status.Hard, in.classes)
-		if len(counted) == 0 || done[q.Name] || !inScope(&q.Spec, r.Object) {
+		if len(counted) == 0 || !inScope(&q.Spec, r.Object) {
+			continue
+		}
+		need.names.Delete(counted...)
+		if done[q.Name] {
 			continue
 		}
 		if p, isPod := r.Object.(*corev1.Pod); isPod {
@@ -214,35 +262,28 @@ func due(view storage.View, r *resource.AdmissionRequest, m *meter, done map[str
 				return nil, admission.Forbidden(r, "status unknown for quota: %s, resources: %s", q.Name, textOf(counted))
 			}
 		}
-		quotas = append(quotas, dueCharge{quota: q, stands: rec.Modified})
-	}
-	var out []dueCharge
-	for _, c := range quotas {
-		q := c.quota
-		before := corev1.ResourceList{}
-		if r.Old != nil && inScope(&q.Spec, r.Old) {
-			before = m.read(r.Old, in)
-		}
-		c.amounts = only(increase(m.read(r.Object, in), before), q.Status.Hard)
-		if len(c.amounts) == 0 {
-			continue
-		}
-		used := q.Status.Used.DeepCopy()
-		admission.Add(used, c.amounts)
-		exceeded := corev1.ResourceList{}
-		for name := range c.amounts {
-			if now, most := used[name], q.Status.Hard[name]; now.Cmp(most) > 0 {
-				exceeded[name] = most
-			}
-		}
-		if len(exceeded) > 0 {
-			return nil, admission.Forbidden(r, "exceeded quota: %s, requested: %s, used: %s, limited: %s",
-				q.Name, text(only(c.amounts, exceeded)), text(only(q.Status.Used, exceeded)), text(exceeded))
-		}
-		q.Status.Used = used
-		out = append(out, c)
+		out = append(out, dueCharge{quota: q, stands: rec.Modified})
 	}
 	return out, nil
+}
+
+// add adds the amounts to the status of the quota, or returns why the request is refused.
+func (c *dueCharge) add(r *resource.AdmissionRequest) error {
+	q := c.quota
+	used := q.Status.Used.DeepCopy()
+	admission.Add(used, c.amounts)
+	exceeded := corev1.ResourceList{}
+	for name := range c.amounts {
+		if now, most := used[name], q.Status.Hard[name]; now.Cmp(most) > 0 {
+			exceeded[name] = most
+		}
+	}
+	if len(exceeded) > 0 {
+		return admission.Forbidden(r, "exceeded quota: %s, requested: %s, used: %s, limited: %s",
+			q.Name, text(only(c.amounts, exceeded)), text(only(q.Status.Used, exceeded)), text(exceeded))
+	}
+	q.Status.Used = used
+	return nil
 }
 
 // write stores the status of a quota as it was computed, unless the quota

@@ -44,7 +44,7 @@ func TestPodsThatChangeTheirScopeAreCharged(t *testing.T) {
 	a := NewAdmission(w.store, func(_ context.Context, r step.Request) error {
 		w.put(r.Subject.Key, json.RawMessage(r.Body))
 		return nil
-	}, w.ledger)
+	}, w.ledger, nil)
 	deadline := func(name string, seconds *int64) *resource.AdmissionRequest {
 		r := creation(name)
 		r.Old = r.Object.DeepCopyObject().(resource.Object)
@@ -111,7 +111,7 @@ func TestChargeCountsOnceItIsWritten(t *testing.T) {
 		return nil
 	}
 	r := creation("a")
-	if err := NewAdmission(w.store, send, w.ledger).Validate(t.Context(), r); err != nil {
+	if err := NewAdmission(w.store, send, w.ledger, nil).Validate(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
 	if sent != 2 || signals == 0 {

@@ -10,10 +10,10 @@ import (
 )
 
 // Parts returns the admission plugin ResourceQuota, which is the last of a chain, and the
-// controller.
-func Parts(d component.Deps) (plugin, controller component.Component) {
+// controller. What is limited is refused where no quota is about it.
+func Parts(d component.Deps, limited []Limited) (plugin, controller component.Component) {
 	charges := &Ledger{}
-	plugin = component.Plugin("ResourceQuota", NewAdmission(d.Store, d.Send, charges))
+	plugin = component.Plugin(PluginName, NewAdmission(d.Store, d.Send, charges, limited))
 	plugin.Lead = func(context.Context) error {
 		charges.forget()
 		return nil

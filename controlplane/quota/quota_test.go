@@ -421,7 +421,7 @@ func TestIndexEqualsRebuild(t *testing.T) {
 // has none.
 func BenchmarkUnlimited(b *testing.B) {
 	store := storage.NewMemory(storage.MemoryOptions{})
-	a := NewAdmission(store, nil, &Ledger{})
+	a := NewAdmission(store, nil, &Ledger{}, nil)
 	r := &resource.AdmissionRequest{
 		Request: &resource.Request{
 			Resource:  &resource.Resource{Names: resource.Names{Plural: "configmaps", Namespaced: true}},

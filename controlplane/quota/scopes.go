@@ -14,15 +14,19 @@ import (
 // inScope reports whether a quota is about an object: one without scopes is about
 // all, one with scopes about Pods and claims that are in each.
 func inScope(q *corev1.ResourceQuotaSpec, obj any) bool {
+	return !slices.ContainsFunc(requirements(q), func(r corev1.ScopedResourceSelectorRequirement) bool { return !scoped(r, obj) })
+}
+
+// requirements are the scopes and the selectors of a quota.
+func requirements(q *corev1.ResourceQuotaSpec) []corev1.ScopedResourceSelectorRequirement {
+	var out []corev1.ScopedResourceSelectorRequirement
 	for _, scope := range q.Scopes {
-		if !scoped(corev1.ScopedResourceSelectorRequirement{ScopeName: scope, Operator: corev1.ScopeSelectorOpExists}, obj) {
-			return false
-		}
+		out = append(out, corev1.ScopedResourceSelectorRequirement{ScopeName: scope, Operator: corev1.ScopeSelectorOpExists})
 	}
-	if q.ScopeSelector == nil {
-		return true
+	if q.ScopeSelector != nil {
+		out = append(out, q.ScopeSelector.MatchExpressions...)
 	}
-	return !slices.ContainsFunc(q.ScopeSelector.MatchExpressions, func(r corev1.ScopedResourceSelectorRequirement) bool { return !scoped(r, obj) })
+	return out
 }
 
 func scoped(r corev1.ScopedResourceSelectorRequirement, obj any) bool {

@@ -206,7 +206,7 @@ func (o *upOptions) plane(logs io.Writer) (options controlplane.Options, err err
 	if o.services.Changeable && len(o.etcd.Servers) > 0 {
 		return options, fmt.Errorf("--%s changes the addresses of this server alone, and others may share its etcd: leave it out, and give --%s to each of them", planeflags.AllowServiceChanges, serviceaddress.Flag)
 	}
-	if err := planeflags.ReadAdmissionControl(&options.Webhooks, o.admissionControl); err != nil {
+	if err := planeflags.ReadAdmissionControl(&options, o.admissionControl); err != nil {
 		return options, err
 	}
 	level := slog.LevelError

@@ -365,7 +365,7 @@ func (s *apiserverFlags) options(notes io.Writer) (controlplane.Options, error) 
 	if err := planeflags.ReadTokens(&o, s.tokenFile); err != nil {
 		return o, fmt.Errorf("--token-auth-file: %w", err)
 	}
-	if err := planeflags.ReadAdmissionControl(&o.Webhooks, s.admissionControl); err != nil {
+	if err := planeflags.ReadAdmissionControl(&o, s.admissionControl); err != nil {
 		return o, err
 	}
 	o.Disable = s.who.disabled(notes)

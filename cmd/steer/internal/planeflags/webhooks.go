@@ -10,7 +10,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/steer-dev/steer/controlplane/admission/webhooks"
+	"github.com/steer-dev/steer/controlplane"
+	"github.com/steer-dev/steer/controlplane/admission/configuration"
 	"github.com/steer-dev/steer/controlplane/serviceaddress"
 	"github.com/steer-dev/steer/controlplane/webhookclient"
 )
@@ -24,17 +25,20 @@ const (
 
 // AddAdmissionControl defines the flag whose value [ReadAdmissionControl] reads.
 func AddAdmissionControl(f *pflag.FlagSet, file *string) {
-	f.StringVar(file, AdmissionControl, "", "file with an AdmissionConfiguration, as kube-apiserver takes it: the kubeconfigs whose credentials webhooks are shown")
+	f.StringVar(file, AdmissionControl, "", `file with an AdmissionConfiguration, as kube-apiserver takes it: the kubeconfigs whose credentials
+webhooks are shown, and what the plugin ResourceQuota refuses where no quota is about it`)
 }
 
 // ReadAdmissionControl adds what a file says to the options; no name is no file.
-func ReadAdmissionControl(o *webhookclient.Options, file string) (err error) {
+func ReadAdmissionControl(o *controlplane.Options, file string) error {
 	if file == "" {
 		return nil
 	}
-	if o.KubeConfigFiles, err = webhookclient.ReadAdmissionConfiguration(file, webhooks.MutatingName, webhooks.ValidatingName); err != nil {
+	read, err := configuration.Read(file)
+	if err != nil {
 		return fmt.Errorf("--%s: %w", AdmissionControl, err)
 	}
+	o.Webhooks.KubeConfigFiles, o.LimitedResources = read.KubeConfigFiles, read.LimitedResources
 	return nil
 }
 
