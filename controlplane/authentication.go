@@ -66,15 +66,18 @@ func (p *Plane) roots() ([]byte, error) {
 // system:anonymous.
 type authenticator struct {
 	// certified asks about requests of connections that show a certificate.
-	certified   func() (auth.Authenticators, error)
-	bearer      auth.Bearer
-	noAnonymous bool
+	certified func() (auth.Authenticators, error)
+	bearer    auth.Bearer
+	// anonymous reports whether a path may be asked for without credentials.
+	anonymous func(path string) bool
 }
 
 func newAuthenticator(keys func() (*Keys, error), o Authentication, accounts *serviceaccount.Tokens) *authenticator {
 	a := &authenticator{
-		bearer:      auth.Bearer{Tokens: []auth.TokenAuthenticator{o.Tokens, accounts}, Audiences: accounts.Audiences()},
-		noAnonymous: o.NoAnonymous,
+		bearer: auth.Bearer{Tokens: []auth.TokenAuthenticator{o.Tokens, accounts}, Audiences: accounts.Audiences()},
+		anonymous: func(path string) bool {
+			return !o.NoAnonymous && (o.AnonymousPaths == nil || slices.Contains(o.AnonymousPaths, path))
+		},
 	}
 	a.certified = sync.OnceValues(func() (auth.Authenticators, error) {
 		k, err := keys()
@@ -97,7 +100,7 @@ func (a *authenticator) Authenticate(r *http.Request) (*auth.User, error) {
 		return nil, err
 	}
 	if user == nil {
-		if a.noAnonymous {
+		if !a.anonymous(r.URL.Path) {
 			return nil, auth.ErrBadCredentials
 		}
 		return auth.AsAnonymous{}.Authenticate(r)

@@ -19,6 +19,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/cert"
 
 	"github.com/steer-dev/steer/apiserver/auth"
@@ -137,6 +139,28 @@ func TestAuthenticationAcceptsUsersOfAFrontProxy(t *testing.T) {
 	}{"without a certificate": {nil, jane}, "by a proxy that names no user": {proxy, nil}, "without anything": {nil, nil}} {
 		if code, user := whoAmI(t, plane, c.cert, c.header); code != 401 {
 			t.Errorf("%s: %d, %s", name, code, user)
+		}
+	}
+}
+
+func TestAnonymousRequestsMayAskForTheGivenPathsOnly(t *testing.T) {
+	t.Parallel()
+	plane, api := listening(t, controlplane.Options{Authentication: controlplane.Authentication{AnonymousPaths: []string{"/livez"}}})
+	kubeconfig, err := plane.Kubeconfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger := apiOf(t, rest.AnonymousClientConfig(config))
+	for path, want := range map[string]int{"/livez": 200, "/readyz": 401, "/livez/ping": 401, "/version": 401, "/api/v1/namespaces": 401} {
+		if code, body := stranger.do("GET", path, ""); code != want {
+			t.Errorf("GET %s without credentials: %d %s, want %d", path, code, body, want)
+		}
+		if code, body := api.do("GET", path, ""); code != 200 {
+			t.Errorf("GET %s as an administrator: %d %s", path, code, body)
 		}
 	}
 }

@@ -137,4 +137,7 @@ type Authentication struct {
 	FrontProxy *auth.FrontProxy
 	// NoAnonymous refuses requests without credentials.
 	NoAnonymous bool
+	// AnonymousPaths are the only paths that may be asked for without credentials, such as
+	// "/livez". nil: all, unless NoAnonymous is set.
+	AnonymousPaths []string
 }

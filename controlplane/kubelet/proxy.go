@@ -35,6 +35,9 @@ type Options struct {
 	// Authorities verify the certificates of kubelets. nil: they are not verified, as by
 	// kube-apiserver without --kubelet-certificate-authority.
 	Authorities *x509.CertPool
+	// Certificate returns the client certificate that a kubelet is shown, for each connection
+	// anew. It is called concurrently. nil: one that the server issues.
+	Certificate func() (*tls.Certificate, error)
 }
 
 // Bounds of a connection to a kubelet.
@@ -50,19 +53,28 @@ const (
 type Proxy struct {
 	options     Options
 	certificate func() (*tls.Certificate, error)
-	transport   *http.Transport
+	// transports of requests, by whether the certificate of the kubelet may be any.
+	transports map[bool]*http.Transport
 	// running ends with Close, and all connections with it.
 	running context.Context // the life of the proxy
 	stop    context.CancelFunc
 }
 
-// New returns a proxy that shows kubelets a client certificate.
+// New returns a proxy that shows kubelets the certificate of the options, or else the one given.
 func New(o Options, certificate func() (*tls.Certificate, error)) *Proxy {
-	p := &Proxy{options: o, certificate: certificate}
+	if o.Certificate != nil {
+		certificate = o.Certificate
+	}
+	p := &Proxy{options: o, certificate: certificate, transports: map[bool]*http.Transport{}}
 	p.running, p.stop = context.WithCancel(context.Background())
-	p.transport = &http.Transport{
-		DialTLSContext: p.dial, ResponseHeaderTimeout: answerTimeout, DisableCompression: true,
-		DisableKeepAlives: true, // a connection ends with its request, so that none outlives Close
+	for _, unverified := range []bool{false, true} {
+		p.transports[unverified] = &http.Transport{
+			DialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+				return p.dial(ctx, network, address, unverified)
+			},
+			ResponseHeaderTimeout: answerTimeout, DisableCompression: true,
+			DisableKeepAlives: true, // a connection ends with its request, so that none outlives Close
+		}
 	}
 	return p
 }
@@ -105,8 +117,8 @@ func Endpoint(n *corev1.Node) string {
 	return ""
 }
 
-// dial connects to a kubelet.
-func (p *Proxy) dial(ctx context.Context, network, address string) (net.Conn, error) {
+// dial connects to a kubelet, whose certificate may be any if it is not to be verified.
+func (p *Proxy) dial(ctx context.Context, network, address string, unverified bool) (net.Conn, error) {
 	dialer := &net.Dialer{Timeout: dialTimeout, ControlContext: egress.Control(egress.Within(p.options.Reach))}
 	certificate, err := p.certificate()
 	if err != nil {
@@ -118,7 +130,7 @@ func (p *Proxy) dial(ctx context.Context, network, address string) (net.Conn, er
 	}
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*certificate}, NextProtos: []string{"http/1.1"},
-		ServerName: host, RootCAs: p.options.Authorities, InsecureSkipVerify: p.options.Authorities == nil, // as kube-apiserver; an option verifies
+		ServerName: host, RootCAs: p.options.Authorities, InsecureSkipVerify: unverified || p.options.Authorities == nil, // as kube-apiserver; an option verifies
 	}
 	conn, err := dialer.DialContext(ctx, network, address)
 	if err != nil {
@@ -143,6 +155,8 @@ type Target struct {
 	Query url.Values
 	// What is the subresource, such as "pods/log", of the Pod Name.
 	What, Name string
+	// Unverified accepts any certificate of the kubelet: its user asked for that.
+	Unverified bool
 }
 
 func (t *Target) url() string {
@@ -162,7 +176,7 @@ func (p *Proxy) Logs(ctx context.Context, w http.ResponseWriter, t *Target, flus
 		return apierrors.NewBadRequest(err.Error())
 	}
 	// One round trip: redirects are not followed.
-	response, err := p.transport.RoundTrip(request)
+	response, err := p.transports[t.Unverified].RoundTrip(request)
 	if err != nil {
 		return p.failed(t, err)
 	}

@@ -192,10 +192,35 @@ func TestProxyVerifiesKubeletsByTheGivenAuthorities(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "cannot be reached: tls: failed to verify certificate") {
 		t.Errorf("an unknown authority: %v", err)
 	}
+	unasked := *target
+	unasked.Unverified = true
+	if err := newProxy(t, server, func(o *kubelet.Options) { o.Authorities = x509.NewCertPool() }).Logs(t.Context(), httptest.NewRecorder(), &unasked, false); err != nil {
+		t.Errorf("an unknown authority that is not asked: %v", err)
+	}
 	known := x509.NewCertPool()
 	known.AddCert(server.Certificate())
 	if err := newProxy(t, server, func(o *kubelet.Options) { o.Authorities = known }).Logs(t.Context(), httptest.NewRecorder(), target, false); err != nil {
 		t.Errorf("the known authority: %v", err)
+	}
+}
+
+func TestProxyShowsTheCertificateOfItsOptionsAnew(t *testing.T) {
+	t.Parallel()
+	server, target := newKubelet(t, func(http.ResponseWriter, *http.Request) {})
+	shown := 0
+	p := newProxy(t, server, func(o *kubelet.Options) {
+		o.Certificate = func() (*tls.Certificate, error) {
+			shown++
+			return &server.TLS.Certificates[0], nil
+		}
+	})
+	for range 2 {
+		if err := p.Logs(t.Context(), httptest.NewRecorder(), target, false); err != nil {
+			t.Error(err)
+		}
+	}
+	if shown != 2 {
+		t.Errorf("the certificate was asked for %d times in two connections", shown)
 	}
 }
 

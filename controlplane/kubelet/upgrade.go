@@ -44,7 +44,7 @@ func (p *Proxy) Upgrade(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		return err
 	}
 	defer done()
-	backend, err := p.dial(ctx, "tcp", t.Host)
+	backend, err := p.dial(ctx, "tcp", t.Host, t.Unverified)
 	if err != nil {
 		return p.failed(t, err)
 	}

@@ -44,7 +44,7 @@ type upOptions struct {
 	listen     string
 	kubeconfig string
 	tokenFile  string
-	kubelets   []string
+	kubelets   planeflags.Kubelets
 	serviceIPs []string
 	services   planeflags.Services
 	// admissionControl is the value of --admission-control-config-file.
@@ -100,7 +100,7 @@ ready, crash loop, never, unschedulable, complete or fail [with EXITCODE]; may b
 	f.StringVar(&o.listen, "listen", "127.0.0.1:6443", "address to serve on; port 0 picks a free one")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file to write; other contexts in it stay (default: kubeconfig in the data directory)")
 	f.StringVar(&o.tokenFile, "token-file", "", `file with bearer tokens to accept: lines of token,user,uid,"group,group"`)
-	planeflags.AddKubelets(f, &o.kubelets)
+	o.kubelets.AddFlags(f)
 	planeflags.AddServiceRanges(f, &o.serviceIPs)
 	o.services.AddFlags(f, "")
 	planeflags.AddAdmissionControl(f, &o.admissionControl)
@@ -197,7 +197,7 @@ func (o *upOptions) plane(logs io.Writer) (options controlplane.Options, err err
 	if options.ServiceRanges, err = planeflags.ServiceRanges(o.serviceIPs); err != nil {
 		return options, err
 	}
-	if options.Kubelets.Reach, err = planeflags.Kubelets(o.kubelets); err != nil {
+	if err := o.kubelets.Apply(&options.Kubelets); err != nil {
 		return options, err
 	}
 	if err := o.services.Apply(&options.Webhooks); err != nil {

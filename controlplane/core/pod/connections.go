@@ -225,6 +225,7 @@ func (c connection) serveLog(ctx context.Context, p *corev1.Pod, w http.Response
 		return err
 	}
 	t.Path, t.Query = "/containerLogs/"+p.Namespace+"/"+p.Name+"/"+container, query
+	t.Unverified, _ = strconv.ParseBool(h.URL.Query().Get("insecureSkipTLSVerifyBackend")) // false unless it is said
 	return c.Kubelets.Logs(ctx, w, t, query.Has("follow"))
 }
 

@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
+	"sigs.k8s.io/yaml"
 
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/controlplane"
@@ -24,6 +26,8 @@ import (
 type authenticationFlags struct {
 	enable, disable []string
 	anonymous       bool
+	configFile      string
+	given           func(flag string) bool
 
 	issuers, audiences []string
 	keyFiles           []string
@@ -41,6 +45,8 @@ func (a *authenticationFlags) register(f *pflag.FlagSet) {
 	f.StringSliceVar(&a.enable, "enable-admission-plugins", nil, "no effect: all that there are run")
 	f.StringSliceVar(&a.disable, "disable-admission-plugins", nil, "admission plugins to leave out")
 	f.BoolVar(&a.anonymous, "anonymous-auth", true, "let requests without credentials in, as system:anonymous")
+	f.StringVar(&a.configFile, "authentication-config", "", "file with an AuthenticationConfiguration: which paths requests without credentials may ask for")
+	a.given = f.Changed
 	f.StringArrayVar(&a.issuers, "service-account-issuer", nil, "issuer of service account tokens; of more than one the first issues")
 	f.StringSliceVar(&a.audiences, "api-audiences", nil, "audiences that tokens for this server name (default: the issuers)")
 	f.StringArrayVar(&a.keyFiles, "service-account-key-file", nil, "keys that verify service account tokens, beside the one that signs them")
@@ -77,6 +83,9 @@ func (a *authenticationFlags) disabled(notes io.Writer) []string {
 // apply puts the flags into the options of a plane, whose keys are there.
 func (a *authenticationFlags) apply(o *controlplane.Authentication) error {
 	o.NoAnonymous = !a.anonymous
+	if err := a.readConfig(o); err != nil {
+		return fmt.Errorf("--authentication-config: %w", err)
+	}
 	o.Issuers, o.Audiences, o.KeySetURL = a.issuers, a.audiences, a.keySetURL
 	o.MaxTokenLife, o.ExactTokenLife = a.maxLife, !a.extend
 	accounts := &o.Keys.Accounts
@@ -110,5 +119,54 @@ func (a *authenticationFlags) apply(o *controlplane.Authentication) error {
 	proxy := a.proxy
 	proxy.Certificates, proxy.Names = auth.NewCertificates(authorities...), a.proxyNames
 	o.FrontProxy = &proxy
+	return nil
+}
+
+// authenticationConfig is what is taken from an AuthenticationConfiguration.
+type authenticationConfig struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	JWT        []any  `json:"jwt"`
+	Anonymous  *struct {
+		Enabled    bool `json:"enabled"`
+		Conditions []struct {
+			Path string `json:"path"`
+		} `json:"conditions"`
+	} `json:"anonymous"`
+}
+
+// readConfig takes over what the file says, if there is one.
+func (a *authenticationFlags) readConfig(o *controlplane.Authentication) error {
+	if a.configFile == "" {
+		return nil
+	}
+	text, err := os.ReadFile(a.configFile)
+	if err != nil {
+		return err
+	}
+	var c authenticationConfig
+	if err := yaml.UnmarshalStrict(text, &c); err != nil {
+		return fmt.Errorf("%s: %w", a.configFile, err)
+	}
+	versions := []string{"apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1beta1", "apiserver.config.k8s.io/v1alpha1"}
+	switch {
+	case c.Kind != "AuthenticationConfiguration" || !slices.Contains(versions, c.APIVersion):
+		return fmt.Errorf("%s: it is a %q of %q, want an AuthenticationConfiguration of %s", a.configFile, c.Kind, c.APIVersion, versions[0])
+	case len(c.JWT) > 0:
+		return fmt.Errorf("%s: jwt: tokens of other issuers are not implemented: leave it out", a.configFile)
+	case c.Anonymous == nil:
+		return nil
+	case a.given("anonymous-auth"):
+		return fmt.Errorf("%s: anonymous: --anonymous-auth says it as well: leave one of them out", a.configFile)
+	case !c.Anonymous.Enabled && len(c.Anonymous.Conditions) > 0:
+		return fmt.Errorf("%s: anonymous.conditions: there is nothing to restrict while it is not enabled", a.configFile)
+	}
+	o.NoAnonymous = !c.Anonymous.Enabled
+	for i, condition := range c.Anonymous.Conditions {
+		if condition.Path == "" {
+			return fmt.Errorf("%s: anonymous.conditions[%d].path is missing", a.configFile, i)
+		}
+		o.AnonymousPaths = append(o.AnonymousPaths, condition.Path)
+	}
 	return nil
 }

@@ -78,3 +78,45 @@ func TestKeysOfAccountsAreThoseOfTheFlags(t *testing.T) {
 		}
 	}
 }
+
+func TestAuthenticationConfigurationRestrictsAnonymousRequests(t *testing.T) {
+	t.Parallel()
+	write := func(text string) string {
+		file := filepath.Join(t.TempDir(), "authentication.yaml")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	const head = "apiVersion: apiserver.config.k8s.io/v1beta1\nkind: AuthenticationConfiguration\n"
+	for _, test := range []struct {
+		text  string
+		more  []string // flags
+		none  bool     // no anonymous requests
+		paths []string
+		err   string
+	}{
+		{head + "anonymous: {enabled: true}", nil, false, nil, ""},
+		{head + "anonymous: {enabled: false}", nil, true, nil, ""},
+		{head + "anonymous: {enabled: true, conditions: [{path: /livez}, {path: /readyz}]}", nil, false, []string{"/livez", "/readyz"}, ""},
+		{head, []string{"--anonymous-auth=false"}, true, nil, ""},
+		{head + "anonymous: {enabled: true}", []string{"--anonymous-auth=true"}, false, nil, "--anonymous-auth says it as well"},
+		{head + "anonymous: {enabled: false, conditions: [{path: /livez}]}", nil, false, nil, "nothing to restrict"},
+		{head + "anonymous: {enabled: true, conditions: [{}]}", nil, false, nil, "anonymous.conditions[0].path is missing"},
+		{head + "jwt: [{issuer: {url: 'https://a'}}]", nil, false, nil, "jwt: tokens of other issuers are not implemented"},
+		{head + "anonymus: {}", nil, false, nil, `unknown field "anonymus"`},
+		{"kind: AuthenticationConfiguration", nil, false, nil, `want an AuthenticationConfiguration of apiserver.config.k8s.io/v1`},
+	} {
+		o := controlplane.Authentication{Keys: &controlplane.Keys{}}
+		err := parsed(t, append(test.more, "--authentication-config="+write(test.text))...).apply(&o)
+		if test.err != "" {
+			if err == nil || !strings.Contains(err.Error(), test.err) || !strings.HasPrefix(err.Error(), "--authentication-config: ") {
+				t.Errorf("%s: %v, want %s", test.text, err, test.err)
+			}
+			continue
+		}
+		if err != nil || o.NoAnonymous != test.none || !slices.Equal(o.AnonymousPaths, test.paths) {
+			t.Errorf("%s: refused %t, paths %q, %v", test.text, o.NoAnonymous, o.AnonymousPaths, err)
+		}
+	}
+}

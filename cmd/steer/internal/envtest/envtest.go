@@ -31,7 +31,6 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/util/cert"
 
-	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/cmd/steer/internal/command"
 	"github.com/steer-dev/steer/cmd/steer/internal/planeflags"
 	"github.com/steer-dev/steer/controlplane"
@@ -107,12 +106,15 @@ func newAPIServerCommand() *cobra.Command {
 	f.StringVar(&s.keyFile, "tls-private-key-file", "", "its private key")
 	f.StringVar(&s.clientCA, "client-ca-file", "", "authorities whose client certificates are accepted")
 	f.StringVar(&s.tokenFile, "token-auth-file", "", `bearer tokens to accept: lines of token,user,uid,"group,group"`)
-	f.StringSliceVar(&s.modes, "authorization-mode", []string{"AlwaysAllow"}, "AlwaysAllow: every user that is known; RBAC: roles and their bindings; Node, AlwaysDeny: no user. The group system:masters may do everything")
+	f.StringSliceVar(&s.modes, "authorization-mode", []string{"AlwaysAllow"}, "AlwaysAllow: every user that is known; RBAC: roles and their bindings; ABAC: --authorization-policy-file; Node, AlwaysDeny: no user. The group system:masters may do everything")
+	f.StringVar(&s.policyFile, "authorization-policy-file", "", "policies of the mode ABAC, one on each line")
 	planeflags.AddServiceRanges(f, &s.serviceIPs)
 	f.StringSliceVar(&s.hsts, "strict-transport-security-directives", nil, "directives of the header Strict-Transport-Security of all answers")
 	f.IntVar(&s.minWatch, "min-request-timeout", 1800, "seconds that a watch without a time limit of its own lasts at least")
 	f.DurationVar(&s.requestLimit, "request-timeout", time.Minute, "how long requests other than watches may take")
-	planeflags.AddKubelets(f, &s.kubelets)
+	s.kubelets.AddFlags(f)
+	f.StringSliceVar(&s.gates, "feature-gates", nil, "NAME=true or NAME=false for feature gates of Kubernetes: only admission plugins can be switched off, any other change is refused")
+	f.StringSliceVar(&s.runtimeConfig, "runtime-config", nil, "GROUP/VERSION=true for versions that are served, =false for others; what is not served is refused")
 	f.StringSliceVar(&s.etcdServers, "etcd-servers", nil, "end when the first of these does; the data are in this process")
 	f.IntVarP(&s.verbosity, "v", "v", 0, "above 0: log what no client sees")
 	// What envtest always gives: right, but there is nothing to do for it.
@@ -252,11 +254,14 @@ type apiserverFlags struct {
 	clientCA          string
 	tokenFile         string
 	modes             []string
+	policyFile        string
 	serviceIPs        []string
 	hsts              []string
 	minWatch          int // seconds
 	requestLimit      time.Duration
-	kubelets          []string
+	kubelets          planeflags.Kubelets
+	gates             []string
+	runtimeConfig     []string
 	etcdServers       []string
 	verbosity         int
 	admissionControl  string
@@ -346,7 +351,7 @@ func (s *apiserverFlags) options(notes io.Writer) (controlplane.Options, error) 
 	if s.verbosity > 0 {
 		o.Log = slog.New(slog.NewTextHandler(notes, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
-	authorizer, err := authorizerOf(s.modes)
+	authorizer, err := authorizerOf(s.modes, s.policyFile)
 	if err != nil {
 		return o, err
 	}
@@ -359,7 +364,7 @@ func (s *apiserverFlags) options(notes io.Writer) (controlplane.Options, error) 
 	}
 	o.StrictTransportSecurity = s.hsts
 	o.Limits.MinWatch, o.Limits.RequestTimeout = orNone(time.Duration(s.minWatch)*time.Second), orNone(s.requestLimit)
-	if o.Kubelets.Reach, err = planeflags.Kubelets(s.kubelets); err != nil {
+	if err := s.kubelets.Apply(&o.Kubelets); err != nil {
 		return o, err
 	}
 	if err := planeflags.ReadTokens(&o, s.tokenFile); err != nil {
@@ -369,6 +374,12 @@ func (s *apiserverFlags) options(notes io.Writer) (controlplane.Options, error) 
 		return o, err
 	}
 	o.Disable = s.who.disabled(notes)
+	if err := setGates(s.gates, &o); err != nil {
+		return o, err
+	}
+	if err := checkRuntimeConfig(s.runtimeConfig, notes); err != nil {
+		return o, err
+	}
 	if err := selectControllers(os.Getenv(controllersVariable), &o); err != nil {
 		return o, err
 	}
@@ -433,55 +444,6 @@ func (s *apiserverFlags) ensureCertificate(certFile, keyFile string) error {
 		return err
 	}
 	return durable.WriteFile(certFile, certPEM, 0o644)
-}
-
-// authorizerOf returns the authorizer for the modes; nil is the plane's own, by
-// roles. The first mode that allows something decides, so their order does not
-// matter.
-func authorizerOf(modes []string) (auth.Authorizer, error) {
-	var open, roles bool
-	for _, mode := range modes {
-		switch mode {
-		case "Node", "AlwaysDeny":
-		case "RBAC":
-			roles = true
-		case "AlwaysAllow":
-			open = true
-		case "ABAC", "Webhook":
-			return nil, fmt.Errorf("--authorization-mode: %s is not implemented: use RBAC or AlwaysAllow", mode)
-		default:
-			return nil, fmt.Errorf("--authorization-mode: there is no mode %q: use RBAC or AlwaysAllow", mode)
-		}
-	}
-	switch {
-	case open:
-		return auth.Authorizers{allowKnown{}, auth.AllowPaths{"/healthz", "/livez", "/readyz", "/version", "/version/"}}, nil
-	case roles:
-		return nil, nil
-	}
-	return auth.Authorizers{auth.AllowMasters{}}, nil
-}
-
-// allowKnown allows everything to users who have shown who they are, and answers a review
-// of any other user but the anonymous one alike: a review may name no groups.
-type allowKnown struct{}
-
-func known(u *auth.User) bool { return u.Name != auth.Anonymous && !u.In(auth.Unauthenticated) }
-
-// Authorize implements [auth.Authorizer].
-func (allowKnown) Authorize(_ context.Context, a *auth.Attributes) (auth.Decision, string, error) {
-	if known(a.User) {
-		return auth.Allow, "", nil
-	}
-	return auth.NoOpinion, "", nil
-}
-
-// Rules implements [auth.RuleLister].
-func (allowKnown) Rules(ctx context.Context, user *auth.User, namespace string) (auth.Rules, error) {
-	if known(user) {
-		return auth.AllowAll{}.Rules(ctx, user, namespace)
-	}
-	return auth.Rules{}, nil
 }
 
 // cannotListen says what to do about an address that cannot be had.

@@ -150,7 +150,7 @@ func (l *inMemory) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 
 func TestOpenModeAllowsOnlyKnownUsers(t *testing.T) {
 	t.Parallel()
-	open, err := authorizerOf([]string{"AlwaysAllow"})
+	open, err := authorizerOf([]string{"AlwaysAllow"}, "")
 	if err != nil {
 		t.Fatal(err)
 	}

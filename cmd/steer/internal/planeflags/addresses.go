@@ -4,10 +4,14 @@
 package planeflags
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net/netip"
 
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/util/cert"
+
+	"github.com/steer-dev/steer/controlplane/kubelet"
 )
 
 // serviceRange is where cluster IPs of Services are from unless a flag says otherwise.
@@ -31,21 +35,46 @@ func ServiceRanges(ranges []string) ([]netip.Prefix, error) {
 	return out, nil
 }
 
-// AddKubelets defines the flag whose values [Kubelets] reads.
-func AddKubelets(f *pflag.FlagSet, ranges *[]string) {
-	f.StringSliceVar(ranges, "kubelets", nil, `addresses that the server may connect to for logs, exec, attach and port-forward, where a node states
-the endpoint of a kubelet: ranges such as 127.0.0.0/8,172.18.0.0/16 (default none)`)
+// Kubelets are the flags that say how kubelets are reached.
+type Kubelets struct {
+	ranges                      []string
+	authority, certificate, key string
 }
 
-// Kubelets are the ranges of addresses that a flag names.
-func Kubelets(ranges []string) ([]netip.Prefix, error) {
-	var out []netip.Prefix
-	for _, text := range ranges {
+// AddFlags defines the flags.
+func (k *Kubelets) AddFlags(f *pflag.FlagSet) {
+	f.StringSliceVar(&k.ranges, "kubelets", nil, `addresses that the server may connect to for logs, exec, attach and port-forward, where a node states
+the endpoint of a kubelet: ranges such as 127.0.0.0/8,172.18.0.0/16 (default none)`)
+	f.StringVar(&k.authority, "kubelet-certificate-authority", "", "file with the authorities that verify the certificates of kubelets (default: they are not verified)")
+	f.StringVar(&k.certificate, "kubelet-client-certificate", "", "file with the client certificate that kubelets are shown, read again for each connection (default: one of this server's authority)")
+	f.StringVar(&k.key, "kubelet-client-key", "", "file with its private key")
+}
+
+// Apply takes the flags over.
+func (k *Kubelets) Apply(o *kubelet.Options) error {
+	for _, text := range k.ranges {
 		reach, err := netip.ParsePrefix(text)
 		if err != nil {
-			return nil, fmt.Errorf("--kubelets: %q is no range of addresses: write one such as 127.0.0.0/8", text)
+			return fmt.Errorf("--kubelets: %q is no range of addresses: write one such as 127.0.0.0/8", text)
 		}
-		out = append(out, reach)
+		o.Reach = append(o.Reach, reach)
 	}
-	return out, nil
+	if k.authority != "" {
+		authorities, err := cert.NewPool(k.authority)
+		if err != nil {
+			return fmt.Errorf("--kubelet-certificate-authority: %w", err)
+		}
+		o.Authorities = authorities
+	}
+	if k.certificate == "" && k.key == "" {
+		return nil
+	}
+	o.Certificate = func() (*tls.Certificate, error) {
+		pair, err := tls.LoadX509KeyPair(k.certificate, k.key)
+		return &pair, err
+	}
+	if _, err := o.Certificate(); err != nil {
+		return fmt.Errorf("--kubelet-client-certificate and --kubelet-client-key: %w", err)
+	}
+	return nil
 }
