@@ -269,7 +269,7 @@ func (s *Server) dispatch(ctx context.Context, w *exchange.Writer, req *endpoint
 			if t.readOnly(req.Path) && req.HTTP.Method != http.MethodGet {
 				return endpoint.Refusal(http.StatusMethodNotAllowed, "")
 			}
-			if version, core := strings.CutPrefix(req.Path, "/api/"); core && version != "" && !t.serves("", strings.Trim(version, "/")) {
+			if version, core := strings.CutPrefix(req.Path, "/api/"); core && version != "" && !t.serves("", strings.Trim(version, "/")) || t.lacks(req.Path) {
 				return endpoint.NoSuchResource()
 			}
 			h = t.discovery()
@@ -325,12 +325,37 @@ func (s *Server) anew(ctx context.Context, w *exchange.Writer, req *endpoint.Req
 // unknownPath answers for a path that is not served: as text, by which clients
 // distinguish it from an unknown object, except below the paths of built-in kinds.
 func (s *Server) unknownPath(w *exchange.Writer, req *endpoint.Request) error {
-	builtin := req.Path == "/api" || strings.HasPrefix(req.Path, "/api/")
-	if builtin || req.Info.Resource && !strings.HasPrefix(req.Path, "//") && s.table.Load().serves(req.Info.Group, req.Info.Version) {
+	t, builtin := s.table.Load(), req.Path == "/api" || strings.HasPrefix(req.Path, "/api/")
+	if builtin || t.lacks(req.Path) || req.Info.Resource && !strings.HasPrefix(req.Path, "//") && t.serves(req.Info.Group, req.Info.Version) {
 		return endpoint.NoSuchResource()
 	}
 	http.Error(w, "404 page not found", http.StatusNotFound)
 	return nil
+}
+
+// lacks reports whether a path is of a version that is not served of a group with built-in kinds.
+func (t *served) lacks(path string) bool {
+	below, named := strings.CutPrefix(path, "/apis/")
+	group, version, _ := strings.Cut(below, "/")
+	version, _, _ = strings.Cut(version, "/")
+	if !named || version == "" {
+		return false
+	}
+	builtin := false
+	for _, in := range t.resources {
+		if in.Group != group {
+			continue
+		}
+		for i := range in.Versions {
+			if v := &in.Versions[i]; !v.NotServed {
+				if v.Name == version {
+					return false
+				}
+				builtin = builtin || v.Typed()
+			}
+		}
+	}
+	return builtin
 }
 
 // serves reports whether a group version has built-in kinds.
