@@ -69,6 +69,9 @@ func (p *Plane) run() {
 		var running sync.WaitGroup
 		defer running.Wait()
 		running.Go(func() { p.upkeep.Run(ctx) })
+		if p.registered != nil {
+			running.Go(func() { p.registered.Run(ctx) })
+		}
 		p.control(ctx)
 	}
 	if p.several != nil {
@@ -144,8 +147,8 @@ func (p *Plane) listen(ctx context.Context) (err error) {
 			err = errors.Join(err, l.close(ctx))
 		}
 	}()
+	p.register(p.advertised())
 	if p.several != nil { // the one that leads announces
-		p.register(p.advertised())
 		return nil
 	}
 	if err := p.announce(ctx); err != nil {

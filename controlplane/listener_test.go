@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -186,10 +187,12 @@ func TestPlaneWithADirectoryRemembers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	api.onlyLease(t, first)
 	if err := first.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	second, again := listening(t, controlplane.Options{DataDir: dir})
+	again.onlyLease(t, second)
 	found := again.must("GET", cronTabs+"/a", "")
 	equal(t, "object after the restart", created.Object, found.Object)
 
@@ -200,6 +203,20 @@ func TestPlaneWithADirectoryRemembers(t *testing.T) {
 	}
 	config.Host = second.URL()
 	equal(t, "names with the old kubeconfig", []string{"a"}, apiOf(t, config).names(cronTabs))
+}
+
+// onlyLease waits until a plane has its identity Lease, and those of earlier starts are gone.
+func (a *api) onlyLease(t *testing.T, of *controlplane.Plane) {
+	t.Helper()
+	const leases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+	a.until(t, leases+"?watch=1", func(string, *unstructured.Unstructured) bool {
+		items, _, _ := unstructured.NestedSlice(a.must("GET", leases, "").Object, "items")
+		if len(items) != 1 {
+			return false
+		}
+		address, _, _ := unstructured.NestedString(items[0].(map[string]any), "metadata", "annotations", "steer.dev/address")
+		return address == strings.TrimPrefix(of.URL(), "https://")
+	})
 }
 
 func TestSnapshotEndpointRequiresSystemMasters(t *testing.T) {

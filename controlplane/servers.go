@@ -79,13 +79,20 @@ func (p *Plane) takeOver(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// register names the plane to its clients and to other servers, once it listens.
+// register names the plane to its clients and to other servers, once it listens: one of several,
+// and one whose objects outlive it. In memory the renewals would be all that is ever written.
 func (p *Plane) register(at *net.TCPAddr) {
 	host, _ := os.Hostname() // the address distinguishes servers as well
-	p.registered = p.self.Register(kubernetesservice.Identity{
+	identity := kubernetesservice.Identity{
 		Host: host, Holder: string(p.options.Entropy.UID()),
 		Address: netip.AddrPortFrom(kubernetesservice.Reachable(at), uint16(at.Port)), // a port
-	}, p.options.Log)
+	}
+	switch {
+	case p.several != nil:
+		p.registered = p.self.Register(identity, p.options.Log)
+	case p.options.DataDir != "" && p.options.Store == nil && !p.options.ManualControllers:
+		p.registered = p.self.RegisterAlone(identity, p.options.Log)
+	}
 }
 
 // govern runs what the server that leads runs until ctx ends.

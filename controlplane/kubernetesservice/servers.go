@@ -36,6 +36,9 @@ const (
 	// renewEvery is how often a server renews its Lease, and missedAfter when the Service no
 	// longer leads to one that does not.
 	renewEvery, missedAfter = 10 * time.Second, 25 * time.Second
+	// renewAlone is how often the only server of a store does, which nothing follows: often
+	// enough for what its Lease says, without waking a machine at rest.
+	renewAlone = leaseDuration / 4
 	// leaseDuration is what the Lease says. One that was not renewed for so long is deleted.
 	leaseDuration = time.Hour
 	// leaveWithin bounds the request that deletes the Lease of a server that ends.
@@ -61,6 +64,7 @@ type Registration struct {
 	server   *Server
 	identity Identity
 	log      *slog.Logger
+	alone    bool            // no other server shares the store
 	left     context.Context // the life of the Lease
 	leave    context.CancelFunc
 	renewing sync.Mutex // held while the Lease is written
@@ -70,6 +74,14 @@ type Registration struct {
 func (s *Server) Register(i Identity, log *slog.Logger) *Registration {
 	r := &Registration{server: s, identity: i, log: log}
 	r.left, r.leave = context.WithCancel(context.Background())
+	return r
+}
+
+// RegisterAlone is [Server.Register] for the only server of a store: the Leases of earlier starts
+// at other addresses go with the first renewal, and its own stays when it leaves.
+func (s *Server) RegisterAlone(i Identity, log *slog.Logger) *Registration {
+	r := s.Register(i, log)
+	r.alone = true
 	return r
 }
 
@@ -84,24 +96,34 @@ func (r *Registration) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		r.renewing.Lock()
 		err := r.server.renew(ctx, r.identity)
+		if err == nil && r.alone {
+			err = r.server.retire(ctx, r.identity)
+		}
 		r.renewing.Unlock()
-		if err != nil && ctx.Err() == nil {
+		next := renewEvery
+		switch {
+		case err == nil && r.alone:
+			next = renewAlone
+		case err != nil && ctx.Err() == nil:
 			r.log.Error("the identity lease of this server is not renewed", "err", err)
 		}
-		wait(ctx, renewEvery)
+		wait(ctx, next)
 	}
 }
 
 // Leave deletes the Lease, so that the Service leads to other servers. It waits a moment at
-// most: the Lease of a server that does not renew it means the same.
+// most: the Lease of a server that does not renew it means the same. Where there are no others
+// it stays, as that of a kube-apiserver.
 func (r *Registration) Leave(ctx context.Context) {
 	r.leave()
+	if r.alone {
+		return
+	}
 	r.renewing.Lock()
 	defer r.renewing.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, leaveWithin)
 	defer cancel()
-	err := r.server.Send(ctx, step.Request{User: step.APIServer, Method: http.MethodDelete, Path: leasesPath + "/" + r.identity.name()})
-	if err != nil {
+	if err := r.server.delete(ctx, r.identity.name()); err != nil {
 		r.log.Error("the identity lease of this server is not deleted", "err", err)
 	}
 }
@@ -139,6 +161,22 @@ func (s *Server) renew(ctx context.Context, i Identity) error {
 		r.Method, r.Path, r.ContentType = http.MethodPatch, leasesPath+"/"+i.name(), "application/merge-patch+json"
 	}
 	return s.Send(ctx, r)
+}
+
+// retire deletes the Leases of all other servers like this one.
+func (s *Server) retire(ctx context.Context, i Identity) error {
+	var errs []error
+	for rec := range s.Store.Latest().Ascend(leaseBucket, leasePrefix, "") {
+		if _, name := step.SplitName(rec.Key.Name); name != i.name() && identityLease(rec).address.IsValid() {
+			errs = append(errs, s.delete(ctx, name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// delete deletes the Lease of a server.
+func (s *Server) delete(ctx context.Context, name string) error {
+	return s.Send(ctx, step.Request{User: step.APIServer, Method: http.MethodDelete, Path: leasesPath + "/" + name})
 }
 
 // Follow has the Service lead to the servers whose Leases are renewed, until ctx ends. The
@@ -218,7 +256,7 @@ func (s *Server) look(ctx context.Context, renewed map[string]renewal, now time.
 	errs := []error{s.lead(ctx, servers)}
 	for _, key := range gone {
 		_, name := step.SplitName(key)
-		errs = append(errs, s.Send(ctx, step.Request{User: step.APIServer, Method: http.MethodDelete, Path: leasesPath + "/" + name}))
+		errs = append(errs, s.delete(ctx, name))
 	}
 	return errors.Join(errs...)
 }

@@ -6,10 +6,16 @@ package kubernetesservice
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
+	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -87,4 +93,47 @@ func TestServiceLeadsToServersWhoseLeasesAreRenewed(t *testing.T) {
 	if len(deleted) != 2 {
 		t.Errorf("requests %v, want the deletion of two leases", deleted)
 	}
+}
+
+// TestTheOnlyServerOfAStoreHasALease holds that it is renewed before it expires and no more often,
+// tried again soon where it is refused, and that those of earlier starts go.
+func TestTheOnlyServerOfAStoreHasALease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := storage.NewMemory(storage.MemoryOptions{})
+		for name, annotations := range map[string]string{"apiserver-old": `{"steer.dev/address":"192.0.2.1:1"}`, "apiserver-foreign": "{}"} {
+			w := storage.Write{Key: storage.Key{Bucket: leaseBucket, Name: "kube-system/" + name}, Value: []byte(`{"metadata":{"annotations":` + annotations + "}}")}
+			if _, err := store.Commit(t.Context(), w); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var sent []string
+		began, refused := time.Now(), true
+		s := &Server{Store: store, Send: func(_ context.Context, r step.Request) error {
+			if refused {
+				refused = false
+				return errors.New("not now")
+			}
+			sent = append(sent, fmt.Sprintf("%v %s %s", time.Since(began), r.Method, strings.TrimPrefix(r.Path, leasesPath)))
+			if r.Method == http.MethodDelete {
+				_, err := store.Commit(t.Context(), storage.Write{Key: storage.Key{Bucket: leaseBucket, Name: "kube-system" + strings.TrimPrefix(r.Path, leasesPath)}, Expect: storage.AnyRevision})
+				return err
+			}
+			return nil
+		}}
+		r := s.RegisterAlone(Identity{Host: "h", Address: netip.MustParseAddrPort("192.0.2.1:6443")}, slog.New(slog.DiscardHandler))
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			r.Run(ctx)
+		}()
+		time.Sleep(20 * time.Minute)
+		r.Leave(ctx)
+		<-done
+		cancel()
+		if want := []string{"10s POST ", "10s DELETE /apiserver-old", "15m10s POST "}; !slices.Equal(want, sent) {
+			t.Errorf("sent are %q, want %q", sent, want)
+		}
+	})
 }
