@@ -11,8 +11,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,6 +26,9 @@ import (
 // Program is the variable of the environment with the path of Steer under the name of
 // kube-apiserver, whose flags it takes then.
 const Program = "STEER_SUITES_PROGRAM"
+
+// OwnGate is the feature gate that Steer honours and that tests switch off.
+const OwnGate = "PodTopologyLabelsAdmission"
 
 const (
 	startLimit = 30 * time.Second
@@ -37,10 +42,12 @@ type Plane struct {
 
 	dir     string
 	process *process.Process
+	front   *httptest.Server // nil: none is before it
 }
 
 // Start starts one in memory, without controllers, on a port of its own, with flags of
-// kube-apiserver: one that Steer does not know is an error. Those of etcd are left out.
+// kube-apiserver: one that Steer does not know is an error. Those of etcd are left out, and feature
+// gates and versions of the API are logged and left out.
 // Stop ends it.
 func Start(logf func(format string, args ...any), flags ...string) (_ *Plane, err error) {
 	program := os.Getenv(Program)
@@ -62,7 +69,7 @@ func Start(logf func(format string, args ...any), flags ...string) (_ *Plane, er
 		return nil, err
 	}
 	token, tokens := rand.Text(), filepath.Join(dir, "tokens.csv")
-	flags, more, err := withoutTokens(withoutEtcd(flags))
+	flags, more, err := withoutTokens(withoutGates(withoutEtcd(flags), logf, OwnGate+"=false"))
 	if err != nil {
 		return nil, err
 	}
@@ -117,6 +124,10 @@ func (p *Plane) ready() error {
 
 // Stop ends the process, and returns when it has ended.
 func (p *Plane) Stop() {
+	if p.front != nil {
+		p.front.CloseClientConnections() // watches
+		p.front.Close()
+	}
 	if p.process != nil {
 		p.process.Stop()
 	}
@@ -141,17 +152,8 @@ func withoutEtcd(flags []string) []string {
 
 // withoutTokens leaves out the flag of a file with tokens, and returns what is in it.
 func withoutTokens(flags []string) (others []string, tokens string, err error) {
-	const name = "--token-auth-file"
-	for i := 0; i < len(flags); i++ {
-		file, found := strings.CutPrefix(flags[i], name+"=")
-		if !found && flags[i] == name && i+1 < len(flags) {
-			i++
-			file, found = flags[i], true
-		}
-		if !found {
-			others = append(others, flags[i])
-			continue
-		}
+	others, files := cut(flags, "--token-auth-file")
+	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return nil, "", err
@@ -159,4 +161,40 @@ func withoutTokens(flags []string) (others []string, tokens string, err error) {
 		tokens += string(text) + "\n"
 	}
 	return others, tokens, nil
+}
+
+// withoutGates leaves out feature gates and versions of the API, which Steer refuses where it has
+// not what they switch on, except for the gates that are given, and says which they are.
+func withoutGates(flags []string, logf func(format string, args ...any), except ...string) []string {
+	for _, name := range []string{"--feature-gates", "--runtime-config"} {
+		var values []string
+		flags, values = cut(flags, name)
+		for _, value := range strings.Split(strings.Join(values, ","), ",") {
+			switch {
+			case value == "":
+			case slices.Contains(except, value):
+				flags = append(flags, name+"="+value)
+			default:
+				logf("ignored: %s=%s", name, value)
+			}
+		}
+	}
+	return flags
+}
+
+// cut takes a flag out of others, and returns its values.
+func cut(flags []string, name string) (others, values []string) {
+	for i := 0; i < len(flags); i++ {
+		value, found := strings.CutPrefix(flags[i], name+"=")
+		if !found && flags[i] == name && i+1 < len(flags) {
+			i++
+			value, found = flags[i], true
+		}
+		if found {
+			values = append(values, value)
+		} else {
+			others = append(others, flags[i])
+		}
+	}
+	return others, values
 }

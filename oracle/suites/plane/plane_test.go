@@ -4,6 +4,7 @@
 package plane
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,5 +33,18 @@ func TestTokensOfTheTestAreTakenOver(t *testing.T) {
 	}
 	if _, _, err := withoutTokens([]string{"--token-auth-file=absent"}); err == nil {
 		t.Error("a file that is not there is no error")
+	}
+}
+
+func TestGatesAreLeftOutButForThoseThatAreHonoured(t *testing.T) {
+	t.Parallel()
+	var ignored []string
+	got := withoutGates([]string{"--feature-gates", "A=true,B=false", "--v=1", "--runtime-config=api/all=true", "--feature-gates=C=true"},
+		func(format string, args ...any) { ignored = append(ignored, fmt.Sprintf(format, args...)) }, "B=false")
+	if want := []string{"--v=1", "--feature-gates=B=false"}; !slices.Equal(got, want) {
+		t.Errorf("left are %q, want %q", got, want)
+	}
+	if want := []string{"ignored: --feature-gates=A=true", "ignored: --feature-gates=C=true", "ignored: --runtime-config=api/all=true"}; !slices.Equal(ignored, want) {
+		t.Errorf("logged are %q, want %q", ignored, want)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 	"k8s.io/apiserver/pkg/storageversion"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	restclient "k8s.io/client-go/rest"
 	"k8s.io/client-go/util/cert"
 
@@ -37,6 +38,7 @@ type (
 
 	TestServerInstanceOptions struct {
 		SkipHealthzCheck       bool
+		DisableInvariantChecks bool
 		EnableCertAuth         bool
 		StorageVersionWrapFunc func(storageversion.Manager) storageversion.Manager
 		ProxyCA                *ProxyCA
@@ -95,6 +97,9 @@ func StartTestServer(t ktesting.TB, o *TestServerInstanceOptions, flags []string
 	}
 	passed := slices.DeleteFunc(slices.Clone(flags), func(flag string) bool { return strings.HasPrefix(flag, "--service-account-issuer") })
 	passed = append(passed, "--service-account-issuer="+issuer)
+	if !utilfeature.DefaultFeatureGate.Enabled(plane.OwnGate) {
+		passed = append(passed, "--feature-gates="+plane.OwnGate+"=false")
+	}
 	dir := t.TempDir()
 	if o.EnableCertAuth {
 		more, err := authorities(dir, o.ProxyCA, asked)
