@@ -391,6 +391,9 @@ func (s *apiserverFlags) options(notes io.Writer) (controlplane.Options, error) 
 	if err := s.who.apply(&o.Authentication); err != nil {
 		return o, err
 	}
+	if slices.Contains(s.modes, "AlwaysAllow") && o.Authentication.AnonymousPaths == nil {
+		o.Authentication.AnonymousPaths = openPaths() // it is not combined with anonymous requests
+	}
 	if s.clientCA != "" {
 		if keys.Clients, err = cert.CertsFromFile(s.clientCA); err != nil {
 			return o, fmt.Errorf("--client-ca-file: %w", err)

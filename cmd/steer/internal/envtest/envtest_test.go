@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -168,6 +169,19 @@ func TestOpenModeAllowsOnlyKnownUsers(t *testing.T) {
 	} {
 		if got, _, err := open.Authorize(t.Context(), &c.a); got != c.want || err != nil {
 			t.Errorf("%s: got %v, %v, want %v", c.name, got, err, c.want)
+		}
+	}
+}
+
+// TestOpenModeKnowsNoAnonymousUsers: kube-apiserver answers requests without credentials with 401 in
+// the mode AlwaysAllow, but suites ask for the health of the server so.
+func TestOpenModeKnowsNoAnonymousUsers(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[string][]string{"AlwaysAllow": openPaths(), "RBAC": nil} {
+		flags := apiserverFlags{port: 1, modes: []string{mode}, who: authenticationFlags{anonymous: true}}
+		o, err := flags.options(io.Discard)
+		if err != nil || o.Authentication.NoAnonymous || !slices.Equal(o.Authentication.AnonymousPaths, want) {
+			t.Errorf("%s: anonymous requests may ask for %q, %v, want %q", mode, o.Authentication.AnonymousPaths, err, want)
 		}
 	}
 }
