@@ -70,10 +70,11 @@ func (b Builder) copy(ctx context.Context, name string) (string, error) {
 	return to, os.Rename(partial, to)
 }
 
-// executable lets the scripts that tests call be run: the files of a module have no modes.
+// executable lets the scripts that tests call be run, but for those that say they cannot: the files
+// of a module have no modes.
 func executable(folder string) error {
 	return filepath.WalkDir(folder, func(file string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || filepath.Ext(file) != ".sh" {
+		if err != nil || d.IsDir() || filepath.Ext(file) != ".sh" || strings.HasSuffix(file, "-not-executable.sh") {
 			return err
 		}
 		return os.Chmod(file, 0o755)

@@ -110,3 +110,20 @@ func TestRecordsNameTheirSuites(t *testing.T) {
 		}
 	}
 }
+
+func TestScriptsCanBeRunUnlessTheySayThatTheyCannot(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for file, want := range map[string]os.FileMode{"a.sh": 0o755, "a-not-executable.sh": 0o644, "a.txt": 0o644} {
+		name := filepath.Join(dir, file)
+		if err := os.WriteFile(name, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := executable(dir); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s has the mode %v (%v), want %v", file, info.Mode(), err, want)
+		}
+	}
+}
