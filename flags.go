@@ -128,6 +128,7 @@ func (s *settings) options(name string, scheme *runtime.Scheme) manager.Options 
 			Disabled: os.Getenv("ENABLE_WEBHOOKS") == "false",
 		},
 		DebugAddress: address(s.debug),
+		RecordDir:    s.records,
 		Election: manager.Election{
 			Enabled:   s.elect,
 			Lease:     s.electID,

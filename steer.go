@@ -35,7 +35,6 @@ import (
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/manager"
-	"github.com/steer-dev/steer/trace/recording"
 )
 
 // Scheme lists the AddToScheme functions of the API packages whose Go types an
@@ -152,6 +151,7 @@ func run(ctx context.Context, args []string, op Operator, adopt func(*slog.Logge
 			return err
 		}
 	}
+	opts.RecordDir = cmp.Or(opts.RecordDir, os.Getenv("STEER_RECORD_DIR")) // as steer dev has it
 	m, err := manager.New(cfg, opts)
 	if err != nil {
 		return err
@@ -159,13 +159,5 @@ func run(ctx context.Context, args []string, op Operator, adopt func(*slog.Logge
 	if err := op.Setup(ctx, m); err != nil {
 		return fmt.Errorf("steer: set up %s: %w", op.Name, err)
 	}
-	dir := cmp.Or(s.records, os.Getenv("STEER_RECORD_DIR")) // as steer dev has it
-	if dir == "" {
-		return m.Start(ctx)
-	}
-	records := recording.NewWriter(m.Recorder(), recording.Options{Dir: dir, Log: opts.Log})
-	if err := records.Start(ctx); err != nil {
-		return fmt.Errorf("steer: --record-dir: %w", err)
-	}
-	return errors.Join(m.Start(ctx), records.Stop()) // with what ended last
+	return m.Start(ctx)
 }

@@ -25,11 +25,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 
 	"github.com/steer-dev/steer/cache"
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/controller"
+	"github.com/steer-dev/steer/manager/internal/debug"
 	"github.com/steer-dev/steer/manager/internal/metrics"
 	"github.com/steer-dev/steer/trace"
 	"github.com/steer-dev/steer/webhook"
@@ -44,7 +46,7 @@ type Manager struct {
 	direct   client.Client // fenced
 	cached   client.Client
 	cache    *cache.Cache
-	recorder *trace.Recorder
+	records  debug.Records
 	events   *recorder
 	metrics  *metrics.Metrics
 	healthz  *checks
@@ -70,13 +72,13 @@ func New(cfg *rest.Config, opts Options) (*Manager, error) {
 		return nil, err
 	}
 	m := &Manager{
-		opts:     opts,
-		recorder: trace.NewRecorder(opts.Recorder),
-		metrics:  metrics.New(),
-		healthz:  newChecks("/healthz"),
-		readyz:   newChecks("/readyz"),
-		elected:  make(chan struct{}),
-		names:    map[string]bool{},
+		opts:    opts,
+		records: debug.Records{Recorder: trace.NewRecorder(opts.Recorder), Dir: opts.RecordDir, Log: opts.Log},
+		metrics: metrics.New(),
+		healthz: newChecks("/healthz"),
+		readyz:  newChecks("/readyz"),
+		elected: make(chan struct{}),
+		names:   map[string]bool{},
 	}
 	// The manager writes leases and events whether the operator knows them or not.
 	own := runtime.NewScheme()
@@ -191,13 +193,13 @@ func (m *Manager) Log() *slog.Logger { return m.opts.Log }
 func (m *Manager) Deps() controller.Deps {
 	metrics := func(c controller.ControllerInfo) (controller.Instruments, error) { return m.measure(c, m.cache) }
 	return controller.Deps{
-		Metrics: metrics, Client: m.cached, Informers: m.cache, Log: m.opts.Log, Trace: m.recorder,
+		Metrics: metrics, Client: m.cached, Informers: m.cache, Log: m.opts.Log, Trace: m.records.Recorder,
 		FieldOwner: m.opts.FieldOwner, Events: m.events, OnError: m.opts.OnError,
 	}
 }
 
 // Recorder of reconciles.
-func (m *Manager) Recorder() *trace.Recorder { return m.recorder }
+func (m *Manager) Recorder() *trace.Recorder { return m.records.Recorder }
 
 // Registry of the metrics that /metrics shows, for own ones beside them.
 func (m *Manager) Registry() *prometheus.Registry { return m.metrics.Registry }
@@ -245,11 +247,39 @@ func (m *Manager) Start(ctx context.Context) error {
 	defer m.end()
 	defer context.AfterFunc(run, m.end)()
 	defer fail(nil)
-	err := m.run(run, fail)
+	stopRecords, err := m.records.Keep(ctx)
+	if err != nil {
+		return fmt.Errorf("manager: RecordDir (--record-dir): %w", err)
+	}
+	err = errors.Join(m.run(run, fail), stopRecords()) // with what ended last
 	if ctx.Err() != nil {
 		return err // it was told to end
 	}
 	return errors.Join(context.Cause(run), err)
+}
+
+// closeConnections closes the connections to the API server on which nothing is under
+// way. Those of a transport that is not the manager's own (rest.Config.Transport) are
+// opened anew when they are needed.
+func (m *Manager) closeConnections() {
+	closeIdle(m.http.Transport)
+	if m.electing != nil {
+		closeIdle(m.electing.Transport)
+	}
+}
+
+func closeIdle(transport http.RoundTripper) {
+	for {
+		switch t := transport.(type) {
+		case interface{ CloseIdleConnections() }:
+			t.CloseIdleConnections()
+			return
+		case utilnet.RoundTripperWrapper:
+			transport = t.WrappedRoundTripper()
+		default:
+			return
+		}
+	}
 }
 
 // end refuses what is added from now on.

@@ -62,9 +62,12 @@ type Options struct {
 	// any free port.
 	HealthAddress string
 	// DebugAddress of /debug/pprof/ and of /debug/reconciles, which shows the
-	// flight recorder as JSON lines (?follow: as they come); empty serves
-	// neither. It authenticates no one: use a loopback address.
+	// flight recorder as JSON lines (?follow: as they come; ?kind=KIND&name=NAME: about an object);
+	// empty serves neither. It authenticates no one: use a loopback address.
 	DebugAddress string
+	// RecordDir keeps records of reconciles in files, 256 MiB at most, for DebugAddress and
+	// package trace/recording; processes may share it. Empty keeps them in memory alone.
+	RecordDir string
 	// MaxConnections is how many connections each of the servers has open at once: of health,
 	// metrics, debugging, and of webhooks unless their options say another number. Of one
 	// too many the newest of the address that has the most is closed. Default 1,000; negative:

@@ -298,7 +298,7 @@ func TestDebuggingShowsReconcilesAsJSONLinesAndProfiles(t *testing.T) {
 	m := newManager(t, func(o *Options) { o.DebugAddress = "127.0.0.1:0" })
 	reconcile := func() {
 		var a trace.Active
-		m.recorder.Begin(&a, trace.Start{Controller: "crontab"})
+		m.records.Recorder.Begin(&a, trace.Start{Controller: "crontab"})
 		a.End(trace.End{Outcome: trace.Done})
 	}
 	reconcile()
@@ -331,7 +331,7 @@ func TestDebuggingShowsReconcilesAsJSONLinesAndProfiles(t *testing.T) {
 		}
 	}
 	var running trace.Active
-	m.recorder.Begin(&running, trace.Start{Controller: "crontab", Object: trace.Object{Kind: "CronTab", Name: "a"}, Began: time.Now(), Goroutine: trace.Goroutine()})
+	m.records.Recorder.Begin(&running, trace.Start{Controller: "crontab", Object: trace.Object{Kind: "CronTab", Name: "a"}, Began: time.Now(), Goroutine: trace.Goroutine()})
 	defer running.End(trace.End{})
 	var r trace.Record
 	if err := json.NewDecoder(get("/debug/reconciles?running").Body).Decode(&r); err != nil || r.Name != "a" || r.Outcome != trace.Running ||

@@ -45,7 +45,7 @@ func (m *Manager) tellWaiting(groups ...*group) (stop func()) {
 // running are the reconciles that have not ended: what, how long, and where.
 func (m *Manager) running() []string {
 	var all []string
-	for _, r := range m.recorder.Running() {
+	for _, r := range m.records.Recorder.Running() {
 		all = append(all, r.String())
 	}
 	return all

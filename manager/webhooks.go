@@ -39,7 +39,7 @@ func (m *Manager) newWebhooks(c client.Client) *webhook.Server {
 	}
 	o.MaxConnections = cmp.Or(o.MaxConnections, m.opts.MaxConnections)
 	o.Scheme = cmp.Or(o.Scheme, m.opts.Scheme)
-	o.Trace = cmp.Or(o.Trace, m.recorder)
+	o.Trace = cmp.Or(o.Trace, m.records.Recorder)
 	o.Log = cmp.Or(o.Log, m.opts.Log)
 	if o.Metrics == nil {
 		o.Metrics = m.metrics

@@ -16,8 +16,10 @@ import (
 // Handler serves what shows the inside of a running operator:
 // profiles below /debug/pprof/, and the flight recorder at /debug/reconciles as
 // JSON lines, with ?follow as they come until stopping ends, and with ?running those that
-// have not ended, each with its stack.
-func Handler(stopping context.Context, recorder *trace.Recorder) http.Handler {
+// have not ended, each with its stack. With ?kind= and name=, group= and namespace= it shows
+// the records about an object, those in files included.
+func Handler(stopping context.Context, records Records) http.Handler {
+	recorder := records.Recorder
 	mux := http.NewServeMux()
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
@@ -26,9 +28,14 @@ func Handler(stopping context.Context, recorder *trace.Recorder) http.Handler {
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	mux.HandleFunc("GET /debug/reconciles", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/jsonl")
+		w.Header().Set("Steer-Records", records.places())
 		// A write fails when the reader has gone: its error is not needed.
 		if r.URL.Query().Has("running") {
 			_ = trace.WriteJSON(w, slices.Values(recorder.Running()))
+			return
+		}
+		if r.URL.Query().Has("kind") || r.URL.Query().Has("name") {
+			records.about(w, r)
 			return
 		}
 		if !r.URL.Query().Has("follow") {

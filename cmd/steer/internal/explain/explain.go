@@ -39,7 +39,7 @@ func (o *options) register(cmd *cobra.Command) {
 	flags.StringVarP(&o.namespace, "namespace", "n", "default", "namespace of the object")
 	flags.StringVarP(&o.output, "output", "o", "", "format: json, yaml, wide, which has more columns, or text, the default")
 	flags.StringVar(&o.from, "from", "", "file that a failed test has left, in place of a server and of records")
-	flags.StringArrayVar(&o.records, "records", nil, "records of an operator: the directory of its --record-dir, a file of JSON lines, or the address of its --pprof-bind-address, as http://127.0.0.1:6060, or pod/NAME[:PORT] or deploy/NAME[:PORT] in the namespace, reached by port-forward (default port 6060); may be repeated (default: those of steer dev in the project)")
+	flags.StringArrayVar(&o.records, "records", nil, "records of an operator: the directory of its --record-dir, a file of JSON lines, or the address of its --pprof-bind-address, as http://127.0.0.1:6060, or [NAMESPACE/]pod/NAME[:PORT] or [NAMESPACE/]deploy/NAME[:PORT], reached by port-forward (default: the namespace of the object, port 6060); may be repeated (default: those of steer dev in the project)")
 }
 
 // shownVersions is how many versions a history has at most, unless told otherwise.
@@ -156,6 +156,7 @@ func (o *options) run(cmd *cobra.Command, args []string, fields bool, do func(co
 	if err != nil {
 		return err
 	}
+	defer rec.close()
 	r, err := s.Resource(kind)
 	if err != nil {
 		return err

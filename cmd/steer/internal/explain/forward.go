@@ -4,6 +4,7 @@
 package explain
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,24 +33,39 @@ const (
 // pods reaches operators by port-forward, as kubectl does.
 type pods struct {
 	config    *rest.Config
-	namespace string
+	namespace string // of places that name none
 }
 
-// isPod reports whether a place is pod/NAME or deploy/NAME, with :PORT or without.
+// podPlace is [NAMESPACE/]pod/NAME[:PORT], or deploy in place of pod.
+type podPlace struct{ namespace, kind, name, port string }
+
+// isPod reports whether a place is one of Pods.
 func isPod(place string) bool {
-	kind, name, ok := strings.Cut(place, "/")
-	return ok && name != "" && (kind == "pod" || kind == "deploy" || kind == "deployment")
+	_, ok := parsePod(place)
+	return ok
 }
 
-// records passes on what the operators of a place answer.
-func (p *pods) records(ctx context.Context, place string, read func(io.Reader, string) error) error {
-	kind, name, _ := strings.Cut(place, "/")
-	name, port, ok := strings.Cut(name, ":")
+func parsePod(place string) (podPlace, bool) {
+	parts := strings.Split(place, "/")
+	if len(parts) == 2 {
+		parts = append([]string{""}, parts...)
+	}
+	if len(parts) != 3 || parts[2] == "" || !slices.Contains([]string{"pod", "deploy", "deployment"}, parts[1]) {
+		return podPlace{}, false
+	}
+	name, port, ok := strings.Cut(parts[2], ":")
 	if !ok {
 		port = debugPort
 	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return fmt.Errorf("records: %s: %q is no port", place, port)
+	return podPlace{parts[0], parts[1], name, port}, true
+}
+
+// each calls add with the operators of a place, each over a connection of its own.
+func (p *pods) each(ctx context.Context, place string, add func(*operator) error) error {
+	at, _ := parsePod(place)
+	at.namespace = cmp.Or(at.namespace, p.namespace)
+	if n, err := strconv.ParseUint(at.port, 10, 16); err != nil || n == 0 {
+		return fmt.Errorf("records: %s: %q is no port", place, at.port)
 	}
 	plain := rest.CopyConfig(p.config)
 	plain.NextProtos = []string{"http/1.1"} // HTTP/2 has no upgrade
@@ -56,26 +73,36 @@ func (p *pods) records(ctx context.Context, place string, read func(io.Reader, s
 	if err != nil {
 		return fmt.Errorf("records: %w", err)
 	}
-	names := []string{name}
-	if kind != "pod" {
-		if names, err = p.of(ctx, transport, name); err != nil {
+	names := []string{at.name}
+	if at.kind != "pod" {
+		if names, err = p.of(ctx, transport, at); err != nil {
 			return fmt.Errorf("records: %s: %w", place, err)
 		}
 	}
 	for _, name := range names {
-		if err := p.one(ctx, transport, name, port, read); err != nil {
-			return fmt.Errorf("records: port %s of pod %s/%s: %w", port, p.namespace, name, err)
+		at.name = name
+		o, err := p.connect(ctx, transport, at)
+		if err != nil {
+			return fmt.Errorf("records: %s: %w", at, err)
+		}
+		if err := add(o); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
+// String names a Pod in errors.
+func (at podPlace) String() string {
+	return fmt.Sprintf("port %s of pod %s/%s", at.port, at.namespace, at.name)
+}
+
 // of are the names of the running Pods of a Deployment.
-func (p *pods) of(ctx context.Context, transport http.RoundTripper, deployment string) (names []string, err error) {
+func (p *pods) of(ctx context.Context, transport http.RoundTripper, at podPlace) (names []string, err error) {
 	var d struct {
 		Spec struct{ Selector *metav1.LabelSelector }
 	}
-	if err := p.get(ctx, transport, "/apis/apps/v1/namespaces/"+p.namespace+"/deployments/"+url.PathEscape(deployment), "get deployments", &d); err != nil {
+	if err := p.get(ctx, transport, "/apis/apps/v1/namespaces/"+url.PathEscape(at.namespace)+"/deployments/"+url.PathEscape(at.name), "get deployments", &d); err != nil {
 		return nil, err
 	}
 	var list struct {
@@ -85,7 +112,7 @@ func (p *pods) of(ctx context.Context, transport http.RoundTripper, deployment s
 		}
 	}
 	query := url.Values{"labelSelector": {metav1.FormatLabelSelector(d.Spec.Selector)}}
-	if err := p.get(ctx, transport, "/api/v1/namespaces/"+p.namespace+"/pods?"+query.Encode(), "list pods", &list); err != nil {
+	if err := p.get(ctx, transport, "/api/v1/namespaces/"+url.PathEscape(at.namespace)+"/pods?"+query.Encode(), "list pods", &list); err != nil {
 		return nil, err
 	}
 	for _, pod := range list.Items {
@@ -115,34 +142,60 @@ func (p *pods) get(ctx context.Context, transport http.RoundTripper, path, right
 	return json.NewDecoder(io.LimitReader(answer.Body, maxAnswer)).Decode(into)
 }
 
-// one reads the records of one Pod over a connection through the API server.
-func (p *pods) one(ctx context.Context, transport http.RoundTripper, name, port string, read func(io.Reader, string) error) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(p.config.Host, "/")+"/api/v1/namespaces/"+p.namespace+"/pods/"+url.PathEscape(name)+"/portforward", nil)
+// connect makes a connection to one Pod through the API server.
+func (p *pods) connect(ctx context.Context, transport http.RoundTripper, at podPlace) (*operator, error) {
+	path := "/api/v1/namespaces/" + url.PathEscape(at.namespace) + "/pods/" + url.PathEscape(at.name) + "/portforward"
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(p.config.Host, "/")+path, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for key, value := range map[string]string{"Connection": "Upgrade", "Upgrade": "SPDY/3.1", "X-Stream-Protocol-Version": "portforward.k8s.io"} {
 		request.Header.Set(key, value)
 	}
 	answer, err := transport.RoundTrip(request)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	raw, ok := answer.Body.(io.ReadWriteCloser)
 	if answer.StatusCode != http.StatusSwitchingProtocols || !ok {
 		defer answer.Body.Close()
-		return refused(answer, "create pods/portforward")
+		return nil, refused(answer, "create pods/portforward")
 	}
 	spdy, err := spdystream.NewConnection(upgraded{raw}, false)
 	if err != nil {
-		return errors.Join(err, raw.Close())
+		return nil, errors.Join(err, raw.Close())
 	}
-	defer func() { _ = spdy.Close() }() // the API server may have closed it
-	go spdy.Serve(spdystream.NoOpStreamHandler)
-	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
+	go spdy.Serve(spdystream.NoOpStreamHandler) // until it is closed
+	f := &forward{spdy: spdy, raw: raw, port: at.port, failed: make(chan string, 1)}
+	return &operator{
+		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: f.dial}},
+		url:    "http://localhost" + reconciles, name: at.String(), close: f.close, why: f.why,
+	}, nil
+}
+
+// forward is a connection over which connections to a port are made. They are made one
+// after the other.
+type forward struct {
+	spdy   *spdystream.Connection
+	raw    io.Closer
+	port   string
+	dialed int
+	failed chan string // what the API server says of the last one
+}
+
+func (f *forward) close() {
+	_ = f.spdy.Close() // the API server may have closed it
+	_ = f.raw.Close()
+}
+
+// dial makes a connection to the port. The whole forward ends with the context.
+func (f *forward) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	id := strconv.Itoa(f.dialed)
+	f.dialed++
+	stop := context.AfterFunc(ctx, func() { _ = f.raw.Close() })
 	defer stop()
 	open := func(kind string) (*spdystream.Stream, error) {
-		stream, err := spdy.CreateStream(http.Header{"Streamtype": {kind}, "Port": {port}, "Requestid": {"0"}}, nil, false)
+		stream, err := f.spdy.CreateStream(http.Header{"Streamtype": {kind}, "Port": {f.port}, "Requestid": {id}}, nil, false)
 		if err == nil {
 			err = stream.WaitTimeout(patience)
 		}
@@ -150,51 +203,33 @@ func (p *pods) one(ctx context.Context, transport http.RoundTripper, name, port 
 	}
 	failure, err := open("error")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	data, err := open("data")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	failed := make(chan string, 1)
 	go func() { // ends with the connection
 		text, _ := io.ReadAll(io.LimitReader(failure, maxStatus))
-		failed <- string(text)
-	}()
-	err = ask(ctx, data, read, name)
-	if err == nil {
-		return nil
-	}
-	select {
-	case text := <-failed:
-		if text != "" {
-			err = fmt.Errorf("%s: the operator serves its records with --pprof-bind-address=127.0.0.1:%s", strings.TrimSpace(text), port)
+		if len(text) > 0 {
+			select {
+			case f.failed <- string(text):
+			default: // the first one says enough
+			}
 		}
+	}()
+	return upgraded{data}, nil
+}
+
+// why completes the error of a request with what the API server says of the connection.
+func (f *forward) why(ctx context.Context, err error) error {
+	select {
+	case text := <-f.failed:
+		return fmt.Errorf("%s: the operator serves its records with --pprof-bind-address=127.0.0.1:%s", strings.TrimSpace(text), f.port)
 	case <-time.After(time.Second): // the server does not say why
 	case <-ctx.Done():
 	}
 	return err
-}
-
-// ask reads the records over a connection to the operator.
-func ask(ctx context.Context, data io.ReadWriteCloser, read func(io.Reader, string) error, name string) error {
-	client := http.Client{Transport: &http.Transport{
-		DisableKeepAlives: true,
-		DialContext:       func(context.Context, string, string) (net.Conn, error) { return upgraded{data}, nil },
-	}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/debug/reconciles", nil)
-	if err != nil {
-		return err
-	}
-	answer, err := client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("/debug/reconciles: %s: is it the port of --pprof-bind-address?", answer.Status)
-	}
-	return read(answer.Body, "pod "+name)
 }
 
 // refused is the error of an answer, with the right that is missing.

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"k8s.io/client-go/rest"
@@ -21,7 +22,39 @@ import (
 	"github.com/steer-dev/steer/trace"
 )
 
+// TestAnOperatorThatHasGoneIsAskedOnce, and what it had said in memory is still known.
+func TestAnOperatorThatHasGoneIsAskedOnce(t *testing.T) {
+	t.Parallel()
+	object := func(name string) trace.Object { return trace.Object{Kind: "Shop", Namespace: "town", Name: name} }
+	var asked atomic.Int32
+	operator := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Has("kind") {
+			asked.Add(1)
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Steer-Records", "memory, files")
+		_ = json.NewEncoder(w).Encode(trace.Record{ID: trace.ID{Recorder: 1, Number: 1}, Object: object("bakery"), Outcome: trace.Done})
+	}))
+	t.Cleanup(operator.Close)
+	var told []error
+	rec, err := openRecords(t.Context(), []string{operator.URL}, nil, func(err error) { told = append(told, err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rec.close()
+	if got := rec.about(object("bakery")); len(got) != 1 {
+		t.Errorf("%d records of the bakery", len(got))
+	}
+	rec.about(object("butcher"))
+	if asked.Load() != 1 || len(told) != 1 || !strings.Contains(told[0].Error(), "503") {
+		t.Errorf("asked %d times, told %v", asked.Load(), told)
+	}
+}
+
 // TestRecordsAreReadByPortForward through a server that forwards ports of Pods, as kubelets do.
+// The operator has one record in memory, and a further one in files, for which it is asked
+// over the same connection.
 func TestRecordsAreReadByPortForward(t *testing.T) {
 	t.Parallel()
 	object := trace.Object{Kind: "Shop", Namespace: "town", Name: "bakery"}
@@ -29,6 +62,11 @@ func TestRecordsAreReadByPortForward(t *testing.T) {
 		if r.URL.Path != "/debug/reconciles" {
 			http.NotFound(w, r)
 			return
+		}
+		w.Header().Set("Steer-Records", "memory, files")
+		if r.URL.Query().Has("kind") {
+			w.Header().Set("Steer-Left-Out", "7")
+			_ = json.NewEncoder(w).Encode(trace.Record{ID: trace.ID{Recorder: 0, Number: 9}, Object: object, Outcome: trace.Done})
 		}
 		_ = json.NewEncoder(w).Encode(trace.Record{ID: trace.ID{Recorder: 1, Number: 1}, Object: object, Outcome: trace.Done})
 	}))
@@ -40,7 +78,9 @@ func TestRecordsAreReadByPortForward(t *testing.T) {
 		return new(net.Dialer).DialContext(ctx, "tcp", operator.Listener.Addr().String())
 	}}
 	mux := http.NewServeMux()
+	var connections atomic.Int32
 	mux.HandleFunc("POST /api/v1/namespaces/town/pods/{name}/portforward", func(w http.ResponseWriter, r *http.Request) {
+		connections.Add(1)
 		if r.PathValue("name") == "secret" {
 			w.WriteHeader(http.StatusForbidden)
 			_, _ = io.WriteString(w, `{"kind":"Status","message":"pods \"secret\" is forbidden"}`)
@@ -59,20 +99,30 @@ func TestRecordsAreReadByPortForward(t *testing.T) {
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	for place, want := range map[string]string{
-		"pod/shop-1": "", "pod/shop-1:6060": "", "deploy/shop": "",
-		"pod/shop-1:7070": "--pprof-bind-address=127.0.0.1:7070",
-		"pod/shop-1:x":    "is no port",
-		"pod/secret":      `pods "secret" is forbidden: a rule that allows to create pods/portforward is missing`,
-		"deploy/other":    "404",
+		"town/pod/shop-1": "", "town/pod/shop-1:6060": "", "town/deploy/shop": "", "pod/shop-1": "404",
+		"town/pod/shop-1:7070": "--pprof-bind-address=127.0.0.1:7070",
+		"town/pod/shop-1:x":    "is no port",
+		"town/pod/secret":      `pods "secret" is forbidden: a rule that allows to create pods/portforward is missing`,
+		"town/deploy/other":    "404", "a/town/pod/shop-1": "no such file",
 	} {
-		rec, err := openRecords(t.Context(), []string{place}, &pods{&rest.Config{Host: server.URL}, "town"}, func(error) {})
+		var warned error
+		before := connections.Load()
+		rec, err := openRecords(t.Context(), []string{place}, &pods{&rest.Config{Host: server.URL}, "other"}, func(err error) { warned = err })
 		switch {
 		case want != "":
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want %q", place, err, want)
 			}
-		case err != nil || len(rec.about(object)) != 1:
+			continue
+		case err != nil || len(rec.about(object)) != 2 || len(rec.about(object)) != 2:
 			t.Errorf("%s: %v", place, err)
 		}
+		if warned == nil || !strings.Contains(warned.Error(), "the oldest 7 about Shop town/bakery are left out") {
+			t.Errorf("%s: told %v", place, warned)
+		}
+		if n := connections.Load() - before; n != 1 {
+			t.Errorf("%s: %d connections", place, n)
+		}
+		rec.close()
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,6 +37,33 @@ type records struct {
 	warn func(error)
 	// known are the answers of earlier calls: an answer asks for an object again and again.
 	known map[trace.Object][]trace.Record
+	// running are the operators that have records in files, too. They are asked for each
+	// object, since files have more than an answer may have.
+	running []*operator
+	ctx     func() (context.Context, context.CancelFunc) // of each question to them
+}
+
+// close closes the connections to operators.
+func (r *records) close() {
+	for _, o := range r.running {
+		o.close()
+	}
+}
+
+// add takes the records of an operator over that runs.
+func (r *records) add(ctx context.Context, o *operator) error {
+	found, err := o.ask(ctx, nil)
+	if err != nil {
+		o.close()
+		return err
+	}
+	r.all = append(r.all, found...)
+	if !o.files {
+		o.close()
+		return nil
+	}
+	r.running = append(r.running, o)
+	return nil
 }
 
 // openFile opens what a failed test has left.
@@ -56,82 +84,65 @@ func openFile(name string) (versions.Source, *records, error) {
 // running operators, and those of operators in Pods.
 func openRecords(ctx context.Context, places []string, in *pods, warn func(error)) (*records, error) {
 	out := &records{none: len(places) == 0, warn: warn, known: map[trace.Object][]trace.Record{}}
+	out.ctx = func() (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, patience) }
 	for _, place := range places {
-		if strings.HasPrefix(place, "http://") || strings.HasPrefix(place, "https://") {
-			if err := out.follow(ctx, place); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		info, err := os.Stat(place)
-		switch {
-		case err != nil && isPod(place):
-			limited, cancel := context.WithTimeout(ctx, patience)
-			err := in.records(limited, place, out.read)
-			cancel()
-			if err != nil {
-				return nil, err
-			}
-		case err != nil:
-			return nil, fmt.Errorf("records: %w", err)
-		case info.IsDir():
-			reader, err := recording.Open(place)
-			if err != nil {
-				return nil, err
-			}
-			out.dirs = append(out.dirs, reader)
-		default:
-			file, err := os.Open(place)
-			if err != nil {
-				return nil, err
-			}
-			err = out.read(file, place)
-			_ = file.Close() // it was read
-			if err != nil {
-				return nil, err
-			}
+		if err := out.open(place, in); err != nil {
+			out.close()
+			return nil, err
 		}
 	}
 	return out, nil
 }
 
-// follow reads what a running operator has.
-func (r *records) follow(ctx context.Context, address string) error {
-	if !strings.Contains(strings.TrimPrefix(strings.TrimPrefix(address, "https://"), "http://"), "/") {
-		address += "/debug/reconciles"
-	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// open opens one of them.
+func (r *records) open(place string, in *pods) error {
+	ctx, cancel := r.ctx()
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if strings.HasPrefix(place, "http://") || strings.HasPrefix(place, "https://") {
+		if !strings.Contains(strings.TrimPrefix(strings.TrimPrefix(place, "https://"), "http://"), "/") {
+			place += reconciles
+		}
+		return r.add(ctx, &operator{client: http.DefaultClient, url: place, name: place, close: func() {}})
+	}
+	info, err := os.Stat(place)
+	switch {
+	case err != nil && isPod(place):
+		return in.each(ctx, place, func(o *operator) error { return r.add(ctx, o) })
+	case err != nil:
+		return fmt.Errorf("records: %w", err)
+	case info.IsDir():
+		reader, err := recording.Open(place)
+		if err != nil {
+			return err
+		}
+		r.dirs = append(r.dirs, reader)
+		return nil
+	}
+	file, err := os.Open(place)
 	if err != nil {
 		return err
 	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return fmt.Errorf("records: %w: an operator serves them with --pprof-bind-address", err)
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("records: %s: %s", address, answer.Status)
-	}
-	return r.read(answer.Body, address)
+	defer file.Close() // it was read
+	found, err := read(file, place)
+	r.all = append(r.all, found...)
+	return err
 }
 
 // read reads JSON lines.
-func (r *records) read(from io.Reader, name string) error {
+func read(from io.Reader, name string) (found []trace.Record, err error) {
 	lines := bufio.NewScanner(io.LimitReader(from, maxAnswer))
 	lines.Buffer(nil, maxLine)
 	for n := 1; lines.Scan(); n++ {
 		var record trace.Record
 		if err := json.Unmarshal(lines.Bytes(), &record); err != nil {
-			return fmt.Errorf("records: line %d of %s is no record: %w", n, name, err)
+			return nil, fmt.Errorf("records: line %d of %s is no record: %w", n, name, err)
 		}
-		r.all = append(r.all, record)
+		found = append(found, record)
 	}
 	if err := lines.Err(); err != nil {
-		return fmt.Errorf("records: %s: %w", name, err)
+		return nil, fmt.Errorf("records: %s: %w", name, err)
 	}
-	return nil
+	return found, nil
 }
 
 // about returns the records about an object as they were at the first call.
@@ -162,6 +173,24 @@ func (r *records) find(object trace.Object) (found []trace.Record) {
 			add(record)
 		}
 	}
+	r.running = slices.DeleteFunc(r.running, func(o *operator) bool {
+		ctx, cancel := r.ctx()
+		kept, err := o.ask(ctx, &object)
+		cancel()
+		if err != nil {
+			r.warn(err)
+		}
+		for i := range kept {
+			if recording.About(&kept[i], object) {
+				add(kept[i])
+			}
+		}
+		gone := err != nil && kept == nil // it is not waited for again, object by object
+		if gone {
+			o.close()
+		}
+		return gone
+	})
 	for i := range r.all {
 		if recording.About(&r.all[i], object) {
 			add(r.all[i])
