@@ -51,6 +51,14 @@ func (c *cluster) project() string {
 	c.mustIn(dir, c.steer, "init", "--domain", "example.com", "--project-name", "guestbook")
 	c.mustIn(dir, c.steer, append([]string{"create", "api"}, gvk...)...)
 	c.mustIn(dir, c.steer, append([]string{"create", "webhook", "--programmatic-validation"}, gvk...)...)
+	settings := filepath.Join(dir, "steer.yaml")
+	text, err := os.ReadFile(settings)
+	if err == nil {
+		err = os.WriteFile(settings, append(text, "with: [records, grafana]\n"...), 0o644) // for alerts a server has no kinds
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
 	c.mustIn(dir, c.steer, "package", "yaml")
 	c.mustIn(dir, c.steer, "package", "helm")
 	return dir

@@ -15,7 +15,7 @@ import (
 )
 
 // TestKustomizationsBuildWhatPackageYAMLWrites makes a project in the layout of kubebuilder
-// with webhooks, a conversion, a ServiceMonitor and a namespace of another name: kustomize
+// with webhooks, a conversion, all additions and a namespace of another name: kustomize
 // builds config/default to the objects of package yaml.
 func TestKustomizationsBuildWhatPackageYAMLWrites(t *testing.T) {
 	t.Parallel()
@@ -65,7 +65,7 @@ func TestKustomizationsBuildWhatPackageYAMLWrites(t *testing.T) {
 	steer(append([]string{"create", "api"}, gvk("v2")...)...)
 	steer(append([]string{"create", "webhook", "--conversion"}, gvk("v2")...)...)
 	check()
-	settings := "image: example.com/guestbook:v7\nnamespace: elsewhere\nreplicas: 2\nserviceMonitor: true\n"
+	settings := "image: example.com/guestbook:v7\nnamespace: elsewhere\nreplicas: 2\nwith: [records, grafana, alerts]\n"
 	if err := os.WriteFile(filepath.Join(dir, "steer.yaml"), []byte(settings), 0o644); err != nil {
 		t.Fatal(err)
 	}

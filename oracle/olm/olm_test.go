@@ -18,7 +18,7 @@ import (
 // TestBundleOfAProjectIsValid makes a project with webhooks, packages two versions, and
 // validates the bundle of the second.
 func TestBundleOfAProjectIsValid(t *testing.T) {
-	dir := project(t)
+	dir := project(t, "records,grafana,alerts")
 	bundle, err := manifests.GetBundleFromDir(filepath.Join(dir, "bundle"))
 	if err != nil {
 		t.Fatal(err)
@@ -45,8 +45,9 @@ func TestBundleOfAProjectIsValid(t *testing.T) {
 	}
 }
 
-// project makes a project with webhooks, and the bundles of two versions.
-func project(t *testing.T) string {
+// project makes a project with webhooks, and the bundles of two versions, the second with
+// additions.
+func project(t *testing.T, with string) string {
 	t.Helper()
 	dir := t.TempDir()
 	program := filepath.Join(t.TempDir(), "steer")
@@ -56,7 +57,7 @@ func project(t *testing.T) string {
 	run(t, dir, append([]string{program, "create", "api"}, gvk...)...)
 	run(t, dir, append([]string{program, "create", "webhook", "--programmatic-validation", "--defaulting"}, gvk...)...)
 	run(t, dir, program, "package", "olm", "--version", "0.1.0")
-	run(t, dir, program, "package", "olm", "--version", "0.2.0", "--replaces", "guestbook.v0.1.0")
+	run(t, dir, program, "package", "olm", "--version", "0.2.0", "--replaces", "guestbook.v0.1.0", "--with", with)
 	return dir
 }
 

@@ -44,6 +44,8 @@ type Options struct {
 	Channels []string
 	// Image of the operator. Default: that of steer.yaml.
 	Image string
+	// With are the parts of deploy.Additions that the bundle has. Default: those of steer.yaml.
+	With []string
 	// Force writes files anew that were edited.
 	Force bool
 }
@@ -55,7 +57,7 @@ func Write(ctx context.Context, o Options) (*project.Report, error) {
 	if err := deploy.CheckVersion(o.Version); err != nil {
 		return nil, err
 	}
-	p, settings, err := deploy.ReadProject(o.Dir, o.Image)
+	p, settings, err := deploy.ReadProject(o.Dir, o.Image, o.With...)
 	if err != nil {
 		return nil, err
 	}

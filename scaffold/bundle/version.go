@@ -41,7 +41,7 @@ func (v *version) take(o deploy.Object, content object) bool {
 		delete(metadata, "namespace")
 	}
 	switch o.Part {
-	case deploy.UserRoles:
+	case deploy.UserRoles, deploy.Records:
 		return true
 	case deploy.Extras:
 		return v.extra(o)

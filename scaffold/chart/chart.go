@@ -33,6 +33,9 @@ type Options struct {
 	// Image of the operator that values.yaml names, also where that was edited. Default: that
 	// of steer.yaml; then an edited file keeps its own.
 	Image string
+	// With are the parts of deploy.Additions that the chart has, each with a value that turns
+	// it off. Default: those of steer.yaml.
+	With []string
 	// Version of the chart, such as 0.1.0, also where Chart.yaml was edited. Default: 0.1.0;
 	// then an edited file keeps its own.
 	Version string
@@ -57,7 +60,7 @@ func Write(ctx context.Context, o Options) (*project.Report, error) {
 			return nil, err
 		}
 	}
-	p, settings, err := deploy.ReadProject(o.Dir, o.Image)
+	p, settings, err := deploy.ReadProject(o.Dir, o.Image, o.With...)
 	if err != nil {
 		return nil, err
 	}
@@ -89,6 +92,9 @@ func Files(ctx context.Context, o Options, p *project.Project, s deploy.Settings
 		}
 		condition := conditionOf(o, converts)
 		conditions[condition] = true
+		if o.Part == deploy.Grafana || o.Part == deploy.Alerts { // what has a value of its own among others
+			conditions[additionCondition(o.Part)] = true
+		}
 		text, err := o.YAML()
 		if err != nil {
 			return nil, err
@@ -139,6 +145,10 @@ func conditionOf(o deploy.Object, converts bool) string {
 		return extrasCondition
 	case deploy.Metrics:
 		return ".Values.metrics.enable"
+	case deploy.Records:
+		return additionCondition(o.Part)
+	case deploy.Grafana, deploy.Alerts:
+		return "and .Values.metrics.enable " + additionCondition(o.Part)
 	case deploy.Prometheus:
 		return "and .Values.metrics.enable .Values.prometheus.enable"
 	case deploy.NetworkPolicy:
@@ -159,6 +169,12 @@ const (
 	extrasCondition  = ".Values.extras.enable"
 )
 
+// additionCondition is the value that turns a part of deploy.Additions off.
+func additionCondition(part deploy.Part) string { return ".Values." + string(part) + ".enable" }
+
+// keeping are the lines of a Deployment by which the operator keeps its records.
+var keeping = regexp.MustCompile(`(?m)^ *- --record-dir=.*\n *- --pprof-bind-address=.*\n|^ *volumeMounts:\n.*\n.*\n|^ *volumes:\n.*\n.*\n.*\n`)
+
 // template makes a template of a document.
 func template(o deploy.Object, text, condition string, converts bool) string {
 	// What looks like a template in a description is none.
@@ -177,6 +193,12 @@ func template(o deploy.Object, text, condition string, converts bool) string {
 	text = resources.ReplaceAllString(text, "$1{{- with .Values."+of+".resources }}\n${1}resources:\n$1  {{- toYaml . | nindent 10 }}\n$1{{- end }}\n")
 	if o.Kind == "Deployment" && strings.Contains(text, "name: webhook") && !converts {
 		text = strings.Replace(text, "        env:\n", "        env:\n        {{- if not .Values.webhook.enable }}\n        - name: ENABLE_WEBHOOKS\n          value: \"false\"\n        {{- end }}\n", 1)
+	}
+	if o.Kind == "Deployment" && o.Part == deploy.Manager {
+		text = keeping.ReplaceAllStringFunc(text, func(lines string) string {
+			indent := lines[:len(lines)-len(strings.TrimLeft(lines, " "))]
+			return indent + "{{- if " + additionCondition(deploy.Records) + " }}\n" + lines + indent + "{{- end }}\n"
+		})
 	}
 	if o.Part == deploy.CRD {
 		text = keepable(text)

@@ -172,6 +172,7 @@ func TestChartRendersToWhatPackageYAMLWrites(t *testing.T) {
 		"all": func(s *deploy.Settings) {
 			s.Image, s.Replicas, s.Namespace, s.ServiceMonitor = "registry.example.com:5000/a/b@sha256:0123", 3, "123", true
 			s.Resources = deploy.Resources{Requests: map[string]string{"cpu": "1"}}
+			s.With = deploy.Additions()
 		},
 	} {
 		var namespace string
@@ -207,12 +208,14 @@ func TestValuesLeavePartsOut(t *testing.T) {
 	t.Parallel()
 	dir := newProject(t)
 	ownManifests(t, dir)
-	files, _ := chart(t, dir, func(*deploy.Settings) {})
+	files, _ := chart(t, dir, func(s *deploy.Settings) { s.With = deploy.Additions() })
 	got := render(t, files, "shop", func(values map[string]any) {
-		for _, name := range []string{"crd", "metrics", "networkPolicy", "webhook", "rbacHelpers", "extras"} {
+		for _, name := range []string{"crd", "metrics", "networkPolicy", "webhook", "rbacHelpers", "extras", "records"} {
 			values[name].(map[string]any)["enable"] = false
 		}
-		values["prometheus"].(map[string]any)["enable"] = true // nothing without metrics
+		for _, name := range []string{"prometheus", "grafana", "alerts"} { // nothing without metrics
+			values[name].(map[string]any)["enable"] = true
+		}
 		values["manager"].(map[string]any)["resources"] = nil
 	})
 	want := []string{
@@ -232,8 +235,10 @@ func TestValuesLeavePartsOut(t *testing.T) {
 			t.Errorf("the Deployment has no %q:\n%s", part, text)
 		}
 	}
-	if bytes.Contains(text, []byte("resources:")) {
-		t.Errorf("the Deployment has resources:\n%s", text)
+	for _, part := range []string{"resources:", "record", "pprof", "olume"} {
+		if bytes.Contains(text, []byte(part)) {
+			t.Errorf("the Deployment has %q:\n%s", part, text)
+		}
 	}
 }
 

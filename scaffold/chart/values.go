@@ -63,9 +63,15 @@ func valuesOf(s deploy.Settings, conditions map[string]bool) ([]byte, error) {
 		{"Roles for those who administrate, edit and view objects of the kinds; nothing binds them.", "rbacHelpers", object{"enable": true}},
 		{"What the project has in config/extras.", "extras", object{"enable": true}},
 		{"Admission webhooks.", "webhook", object{"enable": true}},
+		{"The records of reconciles in files of each Pod, for steer why --records NAMESPACE/deploy/NAME.", deploy.WithRecords, object{"enable": true}},
+		{"A board of the metrics, for the sidecar of Grafana.", deploy.WithGrafana, object{"enable": true}},
+		{"A PrometheusRule of alerts on the metrics; prometheus.enable has them scraped.", deploy.WithAlerts, object{"enable": true}},
 		{"The custom API server.", "server", object{"enable": true, "image": imageOf(s.Server.Image), "resources": s.Server.Resources}},
 	}
 	optional := map[string]string{"webhook": webhookCondition, "server": serverCondition, "extras": extrasCondition}
+	for _, addition := range deploy.Additions() {
+		optional[addition] = additionCondition(deploy.Part(addition))
+	}
 	for _, b := range blocks {
 		if condition, ok := optional[b.name]; ok && !conditions[condition] {
 			continue

@@ -84,7 +84,7 @@ func manifest(t *testing.T, dir string) string {
 func TestDeploymentRunsUnderItsRoles(t *testing.T) {
 	t.Parallel()
 	dir := newProject(t)
-	if err := os.WriteFile(filepath.Join(dir, deploy.SettingsFile), []byte("image: registry.example.com/guestbook:v1\nreplicas: 2\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, deploy.SettingsFile), []byte("image: registry.example.com/guestbook:v1\nreplicas: 2\nwith: [records, grafana]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	file := manifest(t, dir)

@@ -52,6 +52,10 @@ const (
 	NetworkPolicy Part = "network-policy"
 	Manager       Part = "manager"
 	Prometheus    Part = "prometheus"
+	// Records is the role of those who may read the records of reconciles.
+	Records Part = WithRecords
+	Grafana Part = WithGrafana
+	Alerts  Part = WithAlerts
 	// Server is the custom API server, with its account and roles.
 	Server Part = "server"
 )
@@ -108,7 +112,7 @@ func Objects(ctx context.Context, dir string, p *project.Project, s Settings) ([
 	}
 	b.part = Metrics
 	b.metricsRoles()
-	b.service("controller-manager-metrics-service", "https", metricsPort, metricsPort)
+	b.service(metricsService, "https", metricsPort, metricsPort)
 	if called {
 		b.part = Webhook
 		b.service("webhook-service", "webhook", 443, webhookPort)
@@ -118,9 +122,21 @@ func Objects(ctx context.Context, dir string, p *project.Project, s Settings) ([
 	b.part = Manager
 	b.disruptionBudget()
 	b.deployment(called)
+	if s.has(WithRecords) {
+		b.part = Records
+		b.recordsReader()
+	}
 	if s.ServiceMonitor {
 		b.part = Prometheus
 		b.serviceMonitor()
+	}
+	if s.has(WithAlerts) {
+		b.part = Alerts
+		b.alerts()
+	}
+	if s.has(WithGrafana) {
+		b.part = Grafana
+		b.board()
 	}
 	b.part = Webhook
 	for _, o := range webhooks {
@@ -133,10 +149,11 @@ func Objects(ctx context.Context, dir string, p *project.Project, s Settings) ([
 	return b.objects, b.failed
 }
 
-// manager is the name of what belongs to the operator, embeddedDefinitions the key of
-// definitions that the custom API server embeds.
+// manager is the name of what belongs to the operator, metricsService that of the Service of
+// its metrics, embeddedDefinitions the key of definitions that the custom API server embeds.
 const (
 	manager             = "controller-manager"
+	metricsService      = "controller-manager-metrics-service"
 	embeddedDefinitions = "embedded"
 )
 

@@ -114,6 +114,16 @@ func (b *builder) disruptionBudget() {
 
 func (b *builder) deployment(webhooks bool) {
 	deployment := b.namespaced("apps/v1", "Deployment", b.name("controller-manager"))
+	pod := object{
+		"serviceAccountName": b.name("controller-manager"),
+		"securityContext":    object{"runAsNonRoot": true, "runAsUser": 65532, "seccompProfile": object{"type": "RuntimeDefault"}},
+		// Runnables have 30 seconds to end, and webhooks are served 10 longer.
+		"terminationGracePeriodSeconds": 45,
+		"containers":                    []any{b.container(webhooks)},
+	}
+	if b.settings.has(WithRecords) {
+		pod["volumes"] = []any{recordsVolume()}
+	}
 	deployment["spec"] = object{
 		"replicas": b.settings.Replicas,
 		"selector": object{"matchLabels": b.selector()},
@@ -123,13 +133,7 @@ func (b *builder) deployment(webhooks bool) {
 				"labels":      merge(b.labels(), b.selector()),
 				"annotations": object{"kubectl.kubernetes.io/default-container": "manager"},
 			},
-			"spec": object{
-				"serviceAccountName": b.name("controller-manager"),
-				"securityContext":    object{"runAsNonRoot": true, "runAsUser": 65532, "seccompProfile": object{"type": "RuntimeDefault"}},
-				// Runnables have 30 seconds to end, and webhooks are served 10 longer.
-				"terminationGracePeriodSeconds": 45,
-				"containers":                    []any{b.container(webhooks)},
-			},
+			"spec": pod,
 		},
 	}
 	b.add(deployment)
@@ -146,7 +150,7 @@ func (b *builder) container(webhooks bool) object {
 	probe := func(path string, delay, period int) object {
 		return object{"httpGet": object{"path": path, "port": healthPort}, "initialDelaySeconds": delay, "periodSeconds": period}
 	}
-	return object{
+	container := object{
 		"name": "manager", "image": b.settings.Image,
 		"args": texts("--leader-elect", "--health-probe-bind-address=:8081", "--metrics-bind-address=:8443"),
 		"env": []any{object{"name": "POD_NAMESPACE", "valueFrom": object{"fieldRef": object{
@@ -161,6 +165,10 @@ func (b *builder) container(webhooks bool) object {
 			"capabilities": object{"drop": texts("ALL")},
 		},
 	}
+	if b.settings.has(WithRecords) {
+		keepRecords(container)
+	}
+	return container
 }
 
 // object is the form of a container.

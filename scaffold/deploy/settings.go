@@ -37,8 +37,11 @@ type Settings struct {
 	// Resources of its container. Default: requests of 10m CPU and 64Mi memory, and
 	// limits of 500m and 128Mi.
 	Resources Resources `yaml:"resources"`
-	// ServiceMonitor adds one, for clusters with the operator of Prometheus.
+	// ServiceMonitor adds one, for clusters with the operator of Prometheus. Alerts have it in
+	// any case.
 	ServiceMonitor bool `yaml:"serviceMonitor"`
+	// With are parts that not every deployment has, of [Additions]. Default: none.
+	With []string `yaml:"with"`
 	// Server is the custom API server, in projects that have one.
 	Server ServerSettings `yaml:"server"`
 }
@@ -91,11 +94,31 @@ func ReadSettings(dir string, p *project.Project) (Settings, error) {
 	if s.Server.Resources.Limits == nil && s.Server.Resources.Requests == nil {
 		s.Server.Resources = s.Resources
 	}
+	s.ServiceMonitor = s.ServiceMonitor || s.has(WithAlerts)
 	return s, s.check(document)
 }
 
-// ReadProject reads a project and its settings, with another image unless it is empty.
-func ReadProject(dir, image string) (*project.Project, Settings, error) {
+// Names of [Additions].
+const (
+	// WithRecords keeps the records of reconciles in files of each Pod, and answers
+	// steer why, history and tree from there, by port-forward.
+	WithRecords = "records"
+	// WithGrafana is a board of the operator's metrics, in a ConfigMap as the sidecar of
+	// Grafana reads it.
+	WithGrafana = "grafana"
+	// WithAlerts is a PrometheusRule on the operator's metrics, with the ServiceMonitor.
+	WithAlerts = "alerts"
+)
+
+// Additions are the names that Settings.With may have.
+func Additions() []string { return []string{WithRecords, WithGrafana, WithAlerts} }
+
+// has reports whether a deployment has one of the additions.
+func (s Settings) has(addition string) bool { return slices.Contains(s.With, addition) }
+
+// ReadProject reads a project and its settings, with another image unless it is empty, and
+// with other additions unless there are none.
+func ReadProject(dir, image string, with ...string) (*project.Project, Settings, error) {
 	p, err := project.Read(dir)
 	if err != nil {
 		return nil, Settings{}, err
@@ -103,8 +126,17 @@ func ReadProject(dir, image string) (*project.Project, Settings, error) {
 	if !isImage(image) {
 		return nil, Settings{}, project.Usagef("--image %q is no name of an image", image)
 	}
+	for _, name := range with {
+		if !slices.Contains(Additions(), name) {
+			return nil, Settings{}, project.Usagef("--with %q is not known: give some of %s, with commas between them", name, strings.Join(Additions(), ", "))
+		}
+	}
 	s, err := ReadSettings(dir, p)
 	s.Image = cmp.Or(image, s.Image)
+	if len(with) > 0 {
+		s.With = with
+		s.ServiceMonitor = s.ServiceMonitor || s.has(WithAlerts)
+	}
 	return p, s, err
 }
 
@@ -131,6 +163,11 @@ func (s Settings) check(in *project.Document) error {
 		return in.Errorf([]string{"namespace"}, "namespace: %q is no DNS label", s.Namespace)
 	case s.Replicas < 1:
 		return in.Errorf([]string{"replicas"}, "replicas: %d is not positive", s.Replicas)
+	}
+	for _, name := range s.With {
+		if !slices.Contains(Additions(), name) {
+			return in.Errorf([]string{"with"}, "with: %q is not known: give some of [%s]", name, strings.Join(Additions(), ", "))
+		}
 	}
 	if s.Server.Storage != noStorage {
 		if _, err := resource.ParseQuantity(s.Server.Storage); err != nil {

@@ -151,8 +151,14 @@ func place(project string, o deploy.Object, content object) (folder, file string
 		return "manager", "manager.yaml", false
 	case deploy.UserRoles:
 		return "rbac", strings.ReplaceAll(strings.TrimPrefix(o.Name, project+"-"), "-", "_") + ".yaml", false
+	case deploy.Records:
+		return "rbac", "records_role.yaml", false
 	case deploy.Prometheus:
 		return "prometheus", "monitor.yaml", false
+	case deploy.Alerts:
+		return "prometheus", "alerts.yaml", false
+	case deploy.Grafana:
+		return "grafana", "board.yaml", false
 	case deploy.NetworkPolicy:
 		return "network-policy", "network_policy.yaml", false
 	}

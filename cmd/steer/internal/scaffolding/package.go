@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -34,14 +35,21 @@ func NewPackage() *cobra.Command {
 
 func newPackageYAMLCommand() *cobra.Command {
 	var image, output string
+	var with []string
 	cmd := &cobra.Command{
 		Use:   "yaml",
 		Short: "Write all objects of a deployment to one file for kubectl apply",
 		Long: `Writes the CRDs, the roles with their bindings, the Deployment with a restricted
 security context, Services, a NetworkPolicy, a PodDisruptionBudget and the webhook
 configurations to one file. Image, namespace, replicas and resources are those of
-steer.yaml. What the types and markers say is generated for it: nothing else is written.`,
+steer.yaml. What the types and markers say is generated for it: nothing else is written.
+
+--with=records keeps the records of reconciles in files of each Pod, for steer why, history
+and tree with --records NAMESPACE/deploy/NAME; --with=grafana adds a board of the metrics in a
+ConfigMap, and --with=alerts a PrometheusRule and a ServiceMonitor. steer.yaml keeps that as
+with: [records, grafana, alerts].`,
 		Example: `  steer package yaml
+  steer package yaml --with=records,grafana,alerts
   steer package yaml --image registry.example.com/guestbook:v1 -o - | kubectl apply --server-side -f -`,
 		Args: command.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -50,7 +58,7 @@ steer.yaml. What the types and markers say is generated for it: nothing else is 
 				return err
 			}
 			line := progress.Start(cmd.ErrOrStderr(), packaging)
-			text, err := deployment(cmd.Context(), dir, image)
+			text, err := deployment(cmd.Context(), dir, image, with)
 			line.Stop()
 			var wrong *generate.SourceError
 			switch {
@@ -81,12 +89,14 @@ steer.yaml. What the types and markers say is generated for it: nothing else is 
 		},
 	}
 	cmd.Flags().StringVar(&image, "image", "", "image of the operator (default: that of steer.yaml)")
+	withFlag(cmd, &with)
 	cmd.Flags().StringVarP(&output, "output", "o", filepath.Join("dist", "install.yaml"), "file to write, or - for standard output")
 	return cmd
 }
 
 func newPackageKustomizeCommand() *cobra.Command {
 	var o kustomize.Options
+	var with []string
 	cmd := &cobra.Command{
 		Use:   "kustomize",
 		Short: "Write the kustomizations of a deployment to the folder config",
@@ -101,10 +111,15 @@ for them has changed.`,
   kubectl apply --server-side -k config/default`,
 		Args: command.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("with") {
+				return command.Usage("package kustomize has no --with, since steer create and make manifests write the kustomizations by steer.yaml alone: write with: [" + strings.Join(with, ", ") + "] there")
+			}
 			return change(cmd, packaging, kustomize.Write, o, "")
 		},
 	}
 	cmd.Flags().StringVar(&o.Image, "image", "", "image of the operator (default: that of steer.yaml)")
+	cmd.Flags().StringSliceVar(&with, "with", nil, "refused: write it into steer.yaml")
+	_ = cmd.Flags().MarkHidden("with") // it is there
 	cmd.Flags().BoolVar(&o.Force, "force", false, "write files anew that were edited")
 	return cmd
 }
@@ -117,7 +132,8 @@ func newPackageHelmCommand() *cobra.Command {
 		Long: `Writes a chart of the objects of package yaml. Its values, which have the names of those
 of kubebuilder's charts, are image, replicas and resources, and whether there are CRDs,
 metrics, a ServiceMonitor, a NetworkPolicy and webhooks. CRDs are templates, so that an
-upgrade of the release upgrades them.
+upgrade of the release upgrades them. --with adds what it adds to package yaml, each with
+a value that turns it off.
 
 Files that were edited since they were written are left, and named when what is generated
 for them has changed; values.yaml gets the values that it does not have. --image and
@@ -131,6 +147,7 @@ for them has changed; values.yaml gets the values that it does not have. --image
 		},
 	}
 	cmd.Flags().StringVar(&o.Image, "image", "", "image of the operator that values.yaml names (default: that of steer.yaml)")
+	withFlag(cmd, &o.With)
 	cmd.Flags().StringVar(&o.Version, "version", "", "version of the chart (default 0.1.0)")
 	cmd.Flags().StringVarP(&o.Output, "output", "o", filepath.Join("dist", "chart"), "folder of the chart")
 	cmd.Flags().BoolVar(&o.Force, "force", false, "write files anew that were edited")
@@ -161,14 +178,20 @@ for them has changed.`,
 	f.StringVar(&o.Replaces, "replaces", "", "name of the version before, such as guestbook.v0.1.0")
 	f.StringSliceVar(&o.Channels, "channels", []string{"alpha"}, "channels that the bundle is in, the default one first")
 	f.StringVar(&o.Image, "image", "", "image of the operator (default: that of steer.yaml)")
+	withFlag(cmd, &o.With)
 	f.StringVarP(&o.Output, "output", "o", "bundle", "folder of the bundle")
 	f.BoolVar(&o.Force, "force", false, "write files anew that were edited")
 	return cmd
 }
 
+// withFlag adds the flag --with.
+func withFlag(cmd *cobra.Command, with *[]string) {
+	cmd.Flags().StringSliceVar(with, "with", nil, "further parts, of "+strings.Join(deploy.Additions(), ", ")+" (default: those of steer.yaml)")
+}
+
 // deployment is the manifest of all objects of a project's deployment.
-func deployment(ctx context.Context, dir, image string) ([]byte, error) {
-	project, settings, err := deploy.ReadProject(dir, image)
+func deployment(ctx context.Context, dir, image string, with []string) ([]byte, error) {
+	project, settings, err := deploy.ReadProject(dir, image, with...)
 	if err != nil {
 		return nil, err
 	}
