@@ -123,7 +123,7 @@ func (s *Server) admitted(w *exchange.Writer, r *http.Request, req *endpoint.Req
 // allowed authenticates and authorizes a request on a state of the store that is not older
 // than the request.
 func (s *Server) allowed(ctx context.Context, w *exchange.Writer, r *http.Request, req *endpoint.Request, arrived *arrival) error {
-	user, err := arrived.authenticate(ctx, r)
+	user, err := arrived.authenticate(auth.WithWarn(ctx, req.Warnings.Add), r)
 	if err != nil {
 		return err
 	}
@@ -338,7 +338,7 @@ func (t *served) lacks(path string) bool {
 	below, named := strings.CutPrefix(path, "/apis/")
 	group, version, _ := strings.Cut(below, "/")
 	version, _, _ = strings.Cut(version, "/")
-	if !named || version == "" {
+	if !named || group == "" || version == "" {
 		return false
 	}
 	builtin := false

@@ -41,7 +41,7 @@ func TestPathsThatAreNotServed(t *testing.T) {
 			t.Errorf("%s %s: %d %s, want a Status", test.method, test.path, code, body)
 		}
 	}
-	for _, path := range []string{"/apis/nogroup", "/apis/nogroup/v1", "/apis/nogroup/v1/foo", "/unknown"} {
+	for _, path := range []string{"/apis/nogroup", "/apis/nogroup/v1", "/apis/nogroup/v1/foo", "/apis//apps/v1/deployments", "/unknown"} {
 		if code, body := api.do("GET", path, ""); code != http.StatusNotFound || string(body) != "404 page not found\n" {
 			t.Errorf("GET %s: %d %q, want text", path, code, body)
 		}
