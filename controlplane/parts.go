@@ -165,9 +165,8 @@ func (p *Plane) kinds(d component.Deps, authentication *authenticator) component
 // plugins are the admission plugins before [Options.Admission], in the order of
 // kube-apiserver.
 func (p *Plane) plugins(d component.Deps) component.List {
-	accounts := serviceaccount.Plugin(d, p.options.has(serviceaccount.AccountsControllerName))
 	return slices.Concat(component.List{namespace.Plugin(d)}, admission.Plugins(d).
-		After("LimitRanger", accounts).
+		After("LimitRanger", serviceaccount.Plugin(d)).
 		After("RuntimeClass", certificates.Plugins(d)...))
 }
 

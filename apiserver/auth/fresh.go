@@ -26,3 +26,18 @@ func FreshenFrom(ctx context.Context) Freshen {
 	f, _ := ctx.Value(freshenKey{}).(Freshen)
 	return f
 }
+
+type warnKey struct{}
+
+// WithWarn attaches what [Warn] calls: the answer to the request has the text as a warning.
+func WithWarn(ctx context.Context, warn func(text string)) context.Context {
+	return context.WithValue(ctx, warnKey{}, warn)
+}
+
+// Warn is for authenticators: it tells a client of credentials that it should not use any more. It
+// does nothing without [WithWarn].
+func Warn(ctx context.Context, text string) {
+	if warn, ok := ctx.Value(warnKey{}).(func(string)); ok {
+		warn(text)
+	}
+}

@@ -32,14 +32,10 @@ func (t *Tokens) Component(d component.Deps, keySet func() string) component.Com
 	}
 }
 
-// Plugin returns the admission plugin ServiceAccount. kept reports that a controller makes
-// the ServiceAccount "default" of new namespaces.
-func Plugin(d component.Deps, kept bool) component.Component {
-	a := Admission{Store: d.Store, Suffix: d.Entropy.Suffix, Cache: &AccountCache{}}
-	if kept {
-		a.Patience = Settling
-	}
-	return component.Plugin("ServiceAccount", a, "pods")
+// Plugin returns the admission plugin ServiceAccount. It waits for the ServiceAccount "default" of
+// new namespaces also where another process makes that, as kube-apiserver does.
+func Plugin(d component.Deps) component.Component {
+	return component.Plugin("ServiceAccount", Admission{Store: d.Store, Suffix: d.Entropy.Suffix, Cache: &AccountCache{}, Patience: Settling}, "pods")
 }
 
 // Component returns the controller. What it keeps is also there when the creation of a

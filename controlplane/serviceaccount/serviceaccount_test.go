@@ -238,3 +238,57 @@ func TestTokenSecretsAreFilledAndDeletedWithTheirAccount(t *testing.T) {
 		t.Errorf("the Secret without its account: %d", code)
 	}
 }
+
+// TestUsesOfTokensInSecrets holds that a client is warned which uses a token of a Secret that its
+// account lists, and that a use counts also where it is refused: the cleaner of kube-controller-manager
+// goes by both.
+func TestUsesOfTokensInSecrets(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, controlplane.Options{})
+	c.must("POST", accounts, "{apiVersion: v1, kind: ServiceAccount, metadata: {name: robot}, secrets: [{name: listed}]}", nil)
+	for _, name := range []string{"listed", "made"} {
+		c.must("POST", secrets, "{apiVersion: v1, kind: Secret, metadata: {name: "+name+", annotations: {kubernetes.io/service-account.name: robot}}, type: kubernetes.io/service-account-token}", nil)
+	}
+	c.settle()
+	for name, want := range map[string]string{
+		"listed": `299 - "Use tokens from the TokenRequest API or manually created secret-based tokens instead of auto-generated secret-based tokens."`,
+		"made":   "",
+	} {
+		var secret corev1.Secret
+		c.must("GET", secrets+"/"+name, "", &secret)
+		r := httptest.NewRequest(http.MethodGet, "/api", nil)
+		r.Header.Set("Authorization", "Bearer "+string(secret.Data["token"]))
+		w := httptest.NewRecorder()
+		c.plane.Handler().ServeHTTP(w, r)
+		if got := w.Header().Get("Warning"); w.Code != 200 || got != want {
+			t.Errorf("the token of %s: %d with the warning %q, want %q", name, w.Code, got, want)
+		}
+		c.must("PATCH", secrets+"/"+name, `{"metadata":{"labels":{"kubernetes.io/legacy-token-invalid-since":"2026-01-01","kubernetes.io/legacy-token-last-used":null}}}`, nil)
+		c.settle()
+		c.expect("the token of "+name+", marked as invalid", string(secret.Data["token"]), 401)
+		c.settle()
+		c.must("GET", secrets+"/"+name, "", &secret)
+		if secret.Labels["kubernetes.io/legacy-token-last-used"] == "" {
+			t.Errorf("%s has no day of its last use: %v", name, secret.Labels)
+		}
+	}
+}
+
+// TestPodsWaitForAccountsOfOtherProcesses creates a Pod in a new namespace without the controller of
+// accounts, whose place another process takes.
+func TestPodsWaitForAccountsOfOtherProcesses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, controlplane.Options{Disable: controlplane.Controllers()})
+		c.must("POST", "/api/v1/namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: new}}", nil)
+		code := make(chan int, 1)
+		go func() {
+			code <- c.do("POST", "/api/v1/namespaces/new/pods", "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i}]}}", nil)
+		}()
+		time.Sleep(time.Second)
+		c.must("POST", "/api/v1/namespaces/new/serviceaccounts", "{apiVersion: v1, kind: ServiceAccount, metadata: {name: default}}", nil)
+		if got := <-code; got != http.StatusCreated {
+			t.Errorf("the Pod: %d", got)
+		}
+	})
+}

@@ -156,8 +156,10 @@ func (t *Tokens) AuthenticateToken(ctx context.Context, token string, audiences 
 	check := checker{view: t.o.Store.Latest(), now: time.Now()}
 	var user *auth.User
 	if legacy {
-		if user, err = check.legacy(&u.claims, token); err == nil {
+		var kept *corev1.Secret
+		if kept, err = check.kept(&u.claims, token); err == nil {
 			t.o.Uses.note(check.view, &u.claims, check.now)
+			user, err = check.legacy(ctx, &u.claims, kept)
 		}
 	} else {
 		user, err = check.bound(&u.claims)
@@ -292,10 +294,8 @@ func (c checker) object(kind, bucket, name string, r reference) error {
 	return nil
 }
 
-// legacy checks a token that is kept in a Secret: it holds as long as it is in
-// there.
-func (c checker) legacy(s *claims, token string) (*auth.User, error) {
-	account := reference{Name: s.LegacyAccount, UID: s.LegacyAccountUID}
+// kept returns the Secret that keeps a token, which holds as long as it is in there.
+func (c checker) kept(s *claims, token string) (*corev1.Secret, error) {
 	rec := c.view.Get(storage.Key{Bucket: "secrets", Name: s.LegacyNamespace + "/" + s.LegacySecret})
 	var secret corev1.Secret
 	if rec == nil || json.Unmarshal(rec.Value, &secret) != nil || secret.DeletionTimestamp != nil {
@@ -304,14 +304,23 @@ func (c checker) legacy(s *claims, token string) (*auth.User, error) {
 	if string(secret.Data[corev1.ServiceAccountTokenKey]) != token {
 		return nil, errors.New("token does not match server's copy")
 	}
+	return &secret, c.account(s.LegacyNamespace, reference{Name: s.LegacyAccount, UID: s.LegacyAccountUID})
+}
+
+// legacy returns the user of a token that is kept in a Secret, and warns of one that the account
+// lists: Kubernetes made such Secrets by itself until 1.24.
+func (c checker) legacy(ctx context.Context, s *claims, secret *corev1.Secret) (*auth.User, error) {
 	if since := secret.Labels["kubernetes.io/legacy-token-invalid-since"]; since != "" {
 		return nil, fmt.Errorf("the token in secret %s/%s for service account %s/%s has been marked invalid. Use tokens from the TokenRequest API or manually created secret-based tokens, or remove the 'kubernetes.io/legacy-token-invalid-since' label from the secret to temporarily allow use of this token",
-			s.LegacyNamespace, s.LegacySecret, s.LegacyNamespace, account.Name)
+			s.LegacyNamespace, s.LegacySecret, s.LegacyNamespace, s.LegacyAccount)
 	}
-	if err := c.account(s.LegacyNamespace, account); err != nil {
-		return nil, err
+	var account corev1.ServiceAccount
+	rec := c.view.Get(storage.Key{Bucket: accounts, Name: s.LegacyNamespace + "/" + s.LegacyAccount})
+	if rec != nil && json.Unmarshal(rec.Value, &account) == nil &&
+		slices.ContainsFunc(account.Secrets, func(r corev1.ObjectReference) bool { return r.Name == s.LegacySecret }) {
+		auth.Warn(ctx, "Use tokens from the TokenRequest API or manually created secret-based tokens instead of auto-generated secret-based tokens.")
 	}
-	return userOf(s.LegacyNamespace, account), nil
+	return userOf(s.LegacyNamespace, reference{Name: s.LegacyAccount, UID: s.LegacyAccountUID}), nil
 }
 
 // userOf returns the user that an account is.
