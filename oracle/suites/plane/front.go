@@ -120,7 +120,8 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if f.Authorizer != nil {
-		reason, err := f.authorize(r, as)
+		reason, warnings, err := f.authorize(r, as)
+		w.Header()["Warning"] = warnings // none, where Steer adds its own
 		if err != nil {
 			refuse(w, metav1.StatusReasonInternalError, http.StatusInternalServerError, err.Error())
 			return
@@ -151,59 +152,59 @@ func (f *front) authenticate(r *http.Request) (as user.Info, unknown bool) {
 	return nil, !delegated
 }
 
-// authorize returns why a request is refused, empty if it is not or if Steer does not know its
-// user and refuses it.
-func (f *front) authorize(r *http.Request, as user.Info) (refused string, err error) {
+// authorize returns why a request is refused, with the warnings that Steer has for its user; it is
+// not, where the reason is empty, and where Steer does not know its user and refuses it.
+func (f *front) authorize(r *http.Request, as user.Info) (refused string, warnings []string, err error) {
 	if as == nil {
-		if as, err = f.whoIs(r); err != nil || as == nil {
-			return "", err
+		if as, warnings, err = f.whoIs(r); err != nil || as == nil {
+			return "", nil, err
 		}
 	}
 	info, err := f.infos.NewRequestInfo(r)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	attributes, err := filters.GetAuthorizerAttributes(request.WithUser(request.WithRequestInfo(r.Context(), info), as))
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	decision, reason, err := f.Authorizer.Authorize(r.Context(), attributes)
 	if decision == authorizer.DecisionAllow {
-		return "", nil
+		return "", nil, nil
 	}
-	return fmt.Sprintf("%s may not %s %s: %s", as.GetName(), info.Verb, info.Path, reason), err
+	return fmt.Sprintf("%s may not %s %s: %s", as.GetName(), info.Verb, info.Path, reason), warnings, err
 }
 
-// whoIs asks Steer for the user of a request, nil if it does not know one.
-func (f *front) whoIs(r *http.Request) (user.Info, error) {
+// whoIs asks Steer for the user of a request, nil if it does not know one, and its warnings.
+func (f *front) whoIs(r *http.Request) (user.Info, []string, error) {
 	question, err := http.NewRequestWithContext(r.Context(), http.MethodPost, f.admin.Host+"/apis/authentication.k8s.io/v1/selfsubjectreviews",
 		strings.NewReader(`{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}`))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	question.Header = http.Header{"Authorization": r.Header["Authorization"], "Content-Type": {"application/json"}}
 	answer, err := f.client.Do(question)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer answer.Body.Close()
 	switch answer.StatusCode {
 	case http.StatusUnauthorized:
-		return nil, nil //nolint:nilnil // no user
+		return nil, nil, nil // no user
 	case http.StatusCreated:
 	default:
-		return nil, fmt.Errorf("ask who a user is: %s", answer.Status)
+		return nil, nil, fmt.Errorf("ask who a user is: %s", answer.Status)
 	}
 	var review authenticationv1.SelfSubjectReview
 	if err := json.NewDecoder(answer.Body).Decode(&review); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	is := review.Status.UserInfo
 	extra := map[string][]string{}
 	for key, values := range is.Extra {
 		extra[key] = values
 	}
-	return &user.DefaultInfo{Name: is.Username, UID: is.UID, Groups: is.Groups, Extra: extra}, nil
+	return &user.DefaultInfo{Name: is.Username, UID: is.UID, Groups: is.Groups, Extra: extra}, answer.Header.Values("Warning"), nil
 }
 
 // impersonate has a request come from the administrator, as a user.

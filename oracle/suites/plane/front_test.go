@@ -29,6 +29,7 @@ func TestFrontNamesUsersAndAsksItsAuthorizer(t *testing.T) {
 				w.WriteHeader(http.StatusUnauthorized)
 				return
 			}
+			w.Header().Set("Warning", "299 - an old token")
 			w.WriteHeader(http.StatusCreated)
 			_, _ = io.WriteString(w, `{"status":{"userInfo":{"username":"known"}}}`)
 			return
@@ -89,6 +90,9 @@ func TestFrontNamesUsersAndAsksItsAuthorizer(t *testing.T) {
 		}
 		answer.Body.Close()
 		server.Close()
+		if refused := test.code == 403; refused != (answer.Header.Get("Warning") == "299 - an old token") {
+			t.Errorf("%s: the warning of the answer is %q", test.name, answer.Header.Get("Warning"))
+		}
 		if answer.StatusCode != test.code || (through != nil) != (test.code == 200) {
 			t.Errorf("%s: %d, through %t", test.name, answer.StatusCode, through != nil)
 			continue
