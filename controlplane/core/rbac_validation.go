@@ -36,9 +36,6 @@ func validateRules(rules []rbacv1.PolicyRule, namespaced bool, at *field.Path) f
 	var errs field.ErrorList
 	for i, r := range rules {
 		p := at.Index(i)
-		if len(r.Verbs) == 0 {
-			errs = append(errs, field.Required(p.Child("verbs"), ""))
-		}
 		if len(r.NonResourceURLs) > 0 {
 			if namespaced {
 				errs = append(errs, field.Invalid(p.Child("nonResourceURLs"), r.NonResourceURLs, "namespaced rules cannot apply to non-resource URLs"))
@@ -67,14 +64,11 @@ func validateBinding(ref rbacv1.RoleRef, subjects []rbacv1.Subject, namespaced b
 	} else {
 		valid.Supported(&at, "kind", ref.Kind, "ClusterRole")
 	}
-	if at.NonEmpty("name", ref.Name) {
+	if ref.Name != "" {
 		at.PathSegment("name", ref.Name)
 	}
 	for i, s := range subjects {
 		p := field.NewPath("subjects").Index(i)
-		if s.Name == "" {
-			errs = append(errs, field.Required(p.Child("name"), ""))
-		}
 		switch s.Kind {
 		case rbacv1.ServiceAccountKind:
 			if s.Name != "" {

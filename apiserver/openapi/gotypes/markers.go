@@ -32,6 +32,7 @@ type marker struct {
 	defaultValue      any
 	// optional and required override the JSON tag.
 	optional, required bool
+	rules              []string
 }
 
 // ParseMarkers parses the output of the extract command: tab-separated lines, "package"
@@ -48,6 +49,10 @@ func ParseMarkers(text string) Markers {
 		}
 		m := out[path+"."+parts[0]]
 		for _, part := range parts[1:] {
+			if rule, ok := strings.CutPrefix(part, "k8s:"); ok {
+				m.rules = append(m.rules, rule)
+				continue
+			}
 			name, value, _ := strings.Cut(part, "=")
 			switch name {
 			case "listType":
@@ -84,6 +89,11 @@ func (m Markers) of(t reflect.Type, field string) marker {
 	}
 	return m[name]
 }
+
+// Rules returns the validation rules that Kubernetes declares of a field of a built-in type,
+// named as on the wire, or of the type itself if field is empty (KEP-5073): those in force in
+// the served minor, as the markers say them, without "+k8s:" and stage.
+func Rules(t reflect.Type, field string) []string { return Kubernetes().of(t, field).rules }
 
 // extend adds the markers to a schema.
 func (m marker) extend(s *spec.Schema) {

@@ -113,6 +113,7 @@ func validateMutatingBinding(b, _ *v1.MutatingAdmissionPolicyBinding) field.Erro
 	var errs field.ErrorList
 	root, s := valid.Root(&errs), &b.Spec
 	f := root.Child("spec")
+	f.NonEmpty("policyName", s.PolicyName)
 	checkBound(&f, s.PolicyName, s.ParamRef, s.MatchResources)
 	if s.MatchResources != nil {
 		at := f.Child("matchResources")

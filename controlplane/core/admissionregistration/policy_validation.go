@@ -241,15 +241,12 @@ func validateBinding(b, _ *v1.ValidatingAdmissionPolicyBinding) field.ErrorList 
 		list.Invalid(valid.Self, s.ValidationActions, "must not contain both Deny and Warn (repeating the same validation failure information "+
 			"in the API response and headers serves no purpose)")
 	}
-	if len(seen) == 0 {
-		list.Required(valid.Self, "")
-	}
 	return errs
 }
 
 // checkBound has the rules of what bindings of all policies have in common.
 func checkBound(f *valid.Field, policy string, params *v1.ParamRef, match *v1.MatchResources) {
-	if f.NonEmpty("policyName", policy) {
+	if policy != "" {
 		f.Subdomain("policyName", policy)
 	}
 	if params != nil {

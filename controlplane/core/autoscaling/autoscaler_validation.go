@@ -21,15 +21,6 @@ func validateAutoscaler(a, old *autoscalingv2.HorizontalPodAutoscaler) field.Err
 	var errs field.ErrorList
 	root, s := valid.Root(&errs), &a.Spec
 	f := root.Child("spec")
-	if n := s.MinReplicas; n != nil && *n < 0 {
-		f.Add(field.Invalid(f.PathOf("minReplicas"), *n, "must be greater than or equal to 0").WithOrigin("minimum"))
-	}
-	switch n := s.MaxReplicas; {
-	case n == 0:
-		f.Required("maxReplicas", "")
-	case n < 0:
-		f.Add(field.Invalid(f.PathOf("maxReplicas"), n, "must be greater than or equal to 1").WithOrigin("minimum"))
-	}
 	if n := s.MinReplicas; n != nil && s.MaxReplicas < *n {
 		f.Invalid("maxReplicas", s.MaxReplicas, "must be greater than or equal to `minReplicas`")
 	}

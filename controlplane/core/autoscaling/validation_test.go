@@ -35,7 +35,7 @@ func TestAutoscalerValidation(t *testing.T) {
 	t.Parallel()
 	autoscalers().Create(t, []kindtest.Case{
 		{"minReplicas below one", "spec.minReplicas: -1", "spec.minReplicas: Invalid value: -1: must be greater than or equal to 0"},
-		{"maxReplicas unset", "spec.maxReplicas: null", "spec.maxReplicas: Required value\nspec.maxReplicas: Invalid value: 0: must be greater than or equal to `minReplicas`"},
+		{"maxReplicas unset", "spec.maxReplicas: null", "spec.maxReplicas: Invalid value: 0: must be greater than or equal to `minReplicas`\nspec.maxReplicas: Required value"},
 		{"maxReplicas below minReplicas", "spec.minReplicas: 4", "spec.maxReplicas: Invalid value: 3: must be greater than or equal to `minReplicas`"},
 		{"target without a kind", "spec.scaleTargetRef.kind: null", "spec.scaleTargetRef.kind: Required value"},
 		{"target without a group", "spec.scaleTargetRef.apiVersion: v1", `spec.scaleTargetRef.apiVersion: Invalid value: "v1": apiVersion must specify API group`},
@@ -85,7 +85,7 @@ func TestAutoscalerUpdateValidation(t *testing.T) {
 	autoscalers().With(t, "spec.scaleTargetRef.apiVersion: v1").Update(t, []kindtest.Case{
 		{"another target", "spec.scaleTargetRef.name: other", ""},
 		{"another kind without a group", "spec.scaleTargetRef.kind: StatefulSet", `spec.scaleTargetRef.apiVersion: Invalid value: "v1": apiVersion must specify API group`},
-		{"maxReplicas unset", "spec.maxReplicas: 0", "spec.maxReplicas: Required value\nspec.maxReplicas: Invalid value: 0: must be greater than or equal to `minReplicas`"},
+		{"maxReplicas unset", "spec.maxReplicas: 0", "spec.maxReplicas: Invalid value: 0: must be greater than or equal to `minReplicas`\nspec.maxReplicas: Required value"},
 	})
 }
 

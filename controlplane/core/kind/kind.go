@@ -78,7 +78,9 @@ type Definition[T any, P Object[T]] struct {
 	// Prepare applies rules of the kind; old is nil for a creation. It runs
 	// after status and before generation are taken care of.
 	Prepare func(ctx context.Context, obj, old P)
-	// Validate checks an object about to be stored; old is nil for a creation.
+	// Validate checks an object about to be stored; old is nil for a creation. The rules
+	// that Kubernetes declares with markers in the type are applied by themselves, and not
+	// repeated here.
 	Validate func(obj, old P) field.ErrorList
 	// PrepareStatus and ValidateStatus do the same for writes of the status; nil:
 	// nothing.

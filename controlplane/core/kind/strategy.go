@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/core/declared"
 )
 
 // strategy holds the rules of a kind: what all kinds share, and the functions of
@@ -21,10 +22,16 @@ type strategy[T any, P Object[T]] struct {
 	kind Definition[T, P]
 	// trees of the type, worked out when an object is first written.
 	trees func() fieldTrees
+	// declared are rules of the type, worked out when an object is first validated.
+	declared func() *declared.Rules
 }
 
 func (k Definition[T, P]) rules() *strategy[T, P] {
-	return &strategy[T, P]{kind: k, trees: sync.OnceValue(func() fieldTrees { return treesOf(reflect.TypeFor[T]()) })}
+	return &strategy[T, P]{
+		kind:     k,
+		trees:    sync.OnceValue(func() fieldTrees { return treesOf(reflect.TypeFor[T]()) }),
+		declared: sync.OnceValue(func() *declared.Rules { return declared.Of(reflect.TypeFor[T]()) }),
+	}
 }
 
 // canonicalize is [resource.Version.Canonicalize].
@@ -79,14 +86,14 @@ func (s *strategy[T, P]) Prepare(ctx context.Context, obj, old resource.Object) 
 func (s *strategy[T, P]) Validate(_ context.Context, obj, old resource.Object) field.ErrorList {
 	m := s.kind.Metadata
 	errs := m.finalizers(obj, old, m.errors())
-	if s.kind.Validate == nil {
-		return errs
+	if s.kind.Validate != nil {
+		var before P
+		if old != nil {
+			before = old.(P)
+		}
+		errs = append(errs, s.kind.Validate(obj.(P), before)...)
 	}
-	var before P
-	if old != nil {
-		before = old.(P)
-	}
-	return append(errs, s.kind.Validate(obj.(P), before)...)
+	return append(errs, s.declared().Validate(obj, old)...)
 }
 
 // Warnings about an accepted object.
@@ -142,10 +149,10 @@ func (s statusStrategy[T, P]) Prepare(ctx context.Context, obj, old resource.Obj
 func (s statusStrategy[T, P]) Validate(_ context.Context, obj, old resource.Object) field.ErrorList {
 	m := s.kind.Metadata
 	errs := m.finalizers(obj, old, m.statusErrors())
-	if s.kind.ValidateStatus == nil {
-		return errs
+	if s.kind.ValidateStatus != nil {
+		errs = append(errs, s.kind.ValidateStatus(obj.(P), old.(P))...)
 	}
-	return append(errs, s.kind.ValidateStatus(obj.(P), old.(P))...)
+	return append(errs, s.declared().Validate(obj, old)...)
 }
 
 // Warnings implements resource.Strategy: those about an object are not about its

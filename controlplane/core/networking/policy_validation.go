@@ -158,7 +158,7 @@ func checkPeer(f *valid.Field, p *networkingv1.NetworkPolicyPeer, o *policyOptio
 // checkBlock has the rules of a range of addresses, and of what it leaves out.
 // Ranges that were there before may be as they are.
 func checkBlock(f *valid.Field, b *networkingv1.IPBlock, before []string) {
-	if !f.NonEmpty("cidr", b.CIDR) {
+	if b.CIDR == "" {
 		return
 	}
 	if !slices.Contains(before, b.CIDR) {

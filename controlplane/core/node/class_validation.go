@@ -19,12 +19,9 @@ import (
 	"github.com/steer-dev/steer/controlplane/core/valid"
 )
 
-func validateRuntimeClass(c, old *nodev1.RuntimeClass) field.ErrorList {
+func validateRuntimeClass(c, _ *nodev1.RuntimeClass) field.ErrorList {
 	var errs field.ErrorList
 	f := valid.Root(&errs)
-	if f.NonEmpty("handler", c.Handler) {
-		f.DNSLabel("handler", c.Handler)
-	}
 	if o := c.Overhead; o != nil {
 		at := f.Child("overhead")
 		podspec.CheckOverhead(&at, o.PodFixed)
@@ -35,9 +32,6 @@ func validateRuntimeClass(c, old *nodev1.RuntimeClass) field.ErrorList {
 		list := at.Child("tolerations")
 		list.Tolerations(s.Tolerations)
 		checkDistinct(&list, s.Tolerations)
-	}
-	if old != nil {
-		f.Immutable("handler", c.Handler, old.Handler)
 	}
 	return errs
 }

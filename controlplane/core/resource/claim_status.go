@@ -10,10 +10,7 @@ import (
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/validate"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -54,14 +51,14 @@ func validateClaimStatus(c, old claim) field.ErrorList {
 	var errs field.ErrorList
 	root := valid.Root(&errs)
 	f, s, known := root.Child("status"), &c.Status, requestsOf(&c.Spec.Devices)
-	checkSet(&f, "reservedFor", s.ReservedFor, resourcev1.ResourceClaimReservedForMaxSize, func(r *resourcev1.ResourceClaimConsumerReference) types.UID { return r.UID },
+	checkList(&f, "reservedFor", s.ReservedFor, resourcev1.ResourceClaimReservedForMaxSize,
 		func(at *valid.Field, r *resourcev1.ResourceClaimConsumerReference) {
 			at.NonEmpty("resource", r.Resource)
 			at.NonEmpty("name", r.Name)
 			at.NonEmpty("uid", string(r.UID))
 		})
 	has := allocated(s)
-	checkSet(&f, "devices", s.Devices, math.MaxInt, idOfStatus, func(at *valid.Field, d *resourcev1.AllocatedDeviceStatus) { checkDeviceStatus(at, d, has) })
+	checkList(&f, "devices", s.Devices, math.MaxInt, func(at *valid.Field, d *resourcev1.AllocatedDeviceStatus) { checkDeviceStatus(at, d, has) })
 	switch {
 	case len(s.ReservedFor) == 0:
 	case s.Allocation == nil:
@@ -69,13 +66,7 @@ func validateClaimStatus(c, old claim) field.ErrorList {
 	case c.DeletionTimestamp != nil && sets.New(s.ReservedFor...).Difference(sets.New(old.Status.ReservedFor...)).Len() > 0:
 		f.Forbidden("reservedFor", "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set")
 	}
-	switch {
-	case s.Allocation == nil:
-	case old.Status.Allocation != nil:
-		if !equality.Semantic.DeepEqual(s.Allocation, old.Status.Allocation) {
-			f.Invalid("allocation", nil, "field cannot be modified once set")
-		}
-	default:
+	if s.Allocation != nil && old.Status.Allocation == nil {
 		at := f.Child("allocation")
 		known.checkAllocation(&at, s.Allocation)
 	}
@@ -87,8 +78,7 @@ func (r requests) checkAllocation(f *valid.Field, a *resourcev1.AllocationResult
 	devices := f.Child("devices")
 	checkList(&devices, "results", a.Devices.Results, resourcev1.AllocationResultsMaxSize, r.checkResult)
 	checkList(&devices, "config", a.Devices.Config, fromClassAndClaim*mostConfigs, func(at *valid.Field, c *resourcev1.DeviceAllocationConfiguration) {
-		valid.RequiredOf(at, "source", c.Source, resourcev1.AllocationConfigSourceClaim, resourcev1.AllocationConfigSourceClass)
-		checkSet(at, "requests", c.Requests, mostRequests, itself, r.checkName)
+		checkList(at, "requests", c.Requests, mostRequests, r.checkName)
 		checkConfig(at, &c.DeviceConfiguration)
 	})
 	if a.NodeSelector != nil {
@@ -100,13 +90,8 @@ func (r requests) checkAllocation(f *valid.Field, a *resourcev1.AllocationResult
 func (r requests) checkResult(f *valid.Field, a *resourcev1.DeviceRequestAllocationResult) {
 	request := f.Child("request")
 	r.checkName(&request, &a.Request)
-	checkDeclaredDriver(f, "driver", a.Driver)
-	if f.NonEmpty("pool", a.Pool) {
-		declared(f, "pool", &a.Pool, validate.ResourcePoolName[string])
-	}
 	f.DNSLabel("device", a.Device)
 	checkBinding(f, a.BindingConditions, a.BindingFailureConditions)
-	declared(f, "shareID", a.ShareID, validate.UUID[types.UID])
 	tolerations := f.Child("tolerations")
 	for i := range a.Tolerations {
 		at := tolerations.Index(i)
@@ -118,7 +103,6 @@ func checkDeviceStatus(f *valid.Field, d *resourcev1.AllocatedDeviceStatus, has 
 	checkDriver(f, "driver", d.Driver)
 	checkPoolName(f, "pool", d.Pool)
 	f.DNSLabel("device", d.Device)
-	declared(f, "shareID", d.ShareID, validate.UUID[string])
 	if name := idOfStatus(d); !has.Has(name) {
 		f.Invalid(valid.Self, name, "must be an allocated device in the claim")
 	}
@@ -131,13 +115,7 @@ func checkDeviceStatus(f *valid.Field, d *resourcev1.AllocatedDeviceStatus, has 
 	}
 	if n := d.NetworkData; n != nil {
 		at := f.Child("networkData")
-		if len(n.InterfaceName) > resourcev1.NetworkDeviceDataInterfaceNameMaxLength {
-			at.TooLong("interfaceName", resourcev1.NetworkDeviceDataInterfaceNameMaxLength)
-		}
-		if len(n.HardwareAddress) > resourcev1.NetworkDeviceDataHardwareAddressMaxLength {
-			at.TooLong("hardwareAddress", resourcev1.NetworkDeviceDataHardwareAddressMaxLength)
-		}
-		checkSet(&at, "ips", n.IPs, resourcev1.NetworkDeviceDataMaxIPs, itself, func(at *valid.Field, ip *string) {
+		checkList(&at, "ips", n.IPs, resourcev1.NetworkDeviceDataMaxIPs, func(at *valid.Field, ip *string) {
 			at.Add(validation.IsValidInterfaceAddress(at.Path(), *ip)...)
 		})
 	}

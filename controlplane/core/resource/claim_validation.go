@@ -4,17 +4,12 @@
 package resource
 
 import (
-	"context"
 	"encoding/json"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/operation"
-	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/api/validate"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -67,25 +62,28 @@ func (r requests) has(name string) bool {
 	return ok && (!two || names.Has(alternative))
 }
 
-// checkList checks the elements of a list of at most so many.
-func checkList[T any](in *valid.Field, name string, list []T, most int, check func(at *valid.Field, v *T)) bool {
-	f := in.Child(name)
+// checkList checks the elements of a list, unless it has more than it may: that is an error
+// of a declared rule.
+func checkList[T any](in *valid.Field, name string, list []T, most int, check func(at *valid.Field, v *T)) {
 	if len(list) > most {
-		f.TooMany(valid.Self, len(list), most)
-		return false
+		return
 	}
+	f := in.Child(name)
 	for i := range list {
 		at := f.Index(i)
 		check(&at, &list[i])
 	}
-	return true
 }
 
-// checkSet does the same for elements of which none may be there twice.
-func checkSet[T any, K comparable](in *valid.Field, name string, list []T, most int, key func(v *T) K, check func(at *valid.Field, v *T)) {
-	if checkList(in, name, list, most, check) {
-		checkUnique(in, name, list, key)
+// checkBounded checks a list of at most so many elements where that is not declared, and
+// reports whether it has no more.
+func checkBounded[T any](in *valid.Field, name string, list []T, most int, check func(at *valid.Field, v *T)) bool {
+	if len(list) > most {
+		in.TooMany(name, len(list), most)
+		return false
 	}
+	checkList(in, name, list, most, check)
+	return true
 }
 
 // checkUnique checks that no element of a list is there twice.
@@ -95,39 +93,13 @@ func checkUnique[T any, K comparable](in *valid.Field, name string, list []T, ke
 		k := key(&list[i])
 		if seen.Has(k) {
 			at := f.Index(i)
-			at.Duplicate(valid.Self, repeated(&list[i], k))
+			at.Duplicate(valid.Self, k)
 		}
 		seen.Insert(k)
 	}
 }
 
-// repeated is what an error shows of an element that is there twice: the whole of it, or
-// its key where the rule is not declared.
-func repeated[T any, K comparable](v *T, key K) any {
-	switch any(v).(type) {
-	case *resource.Quantity, *resourcev1.Device:
-		return key
-	}
-	return *v
-}
-
 func itself(s *string) string { return *s }
-
-// declared applies a rule that Kubernetes declares with a marker at the field of a type.
-func declared[T any](f *valid.Field, name string, value *T, rule func(context.Context, operation.Operation, *field.Path, *T, *T) field.ErrorList) {
-	f.Add(rule(context.Background(), operation.Operation{}, f.PathOf(name), value, nil)...)
-}
-
-// checkDeclaredDriver checks the name of a driver where its rules are declared.
-func checkDeclaredDriver(f *valid.Field, name, driver string) {
-	if !f.NonEmpty(name, driver) {
-		return
-	}
-	if utf8.RuneCountInString(driver) > longestDriver {
-		f.Add(field.TooLongCharacters(f.PathOf(name), "", longestDriver))
-	}
-	declared(f, name, &driver, validate.LongNameCaseless[string]) //nolint:staticcheck // the rule that Kubernetes declares for drivers
-}
 
 func checkTemplate(f *valid.Field, t *resourcev1.ResourceClaimTemplateSpec) {
 	metadata := f.Child("metadata")
@@ -138,12 +110,12 @@ func checkTemplate(f *valid.Field, t *resourcev1.ResourceClaimTemplateSpec) {
 
 func checkClaim(in *valid.Field, c *resourcev1.DeviceClaim) {
 	f, known := in.Child("devices"), requestsOf(c)
-	checkSet(&f, "requests", c.Requests, mostRequests, func(r *resourcev1.DeviceRequest) string { return r.Name }, checkRequest)
+	checkList(&f, "requests", c.Requests, mostRequests, checkRequest)
 	checkList(&f, "constraints", c.Constraints, mostConstraints, func(at *valid.Field, v *resourcev1.DeviceConstraint) {
 		known.checkConstraint(at, v)
 	})
 	checkList(&f, "config", c.Config, mostConfigs, func(at *valid.Field, v *resourcev1.DeviceClaimConfiguration) {
-		checkSet(at, "requests", v.Requests, mostRequests, itself, known.checkName)
+		checkList(at, "requests", v.Requests, mostRequests, known.checkName)
 		checkConfig(at, &v.DeviceConfiguration)
 	})
 }
@@ -158,19 +130,20 @@ func checkRequest(f *valid.Field, r *resourcev1.DeviceRequest) {
 		f.Add(field.Invalid(f.Path(), nil, one+", but multiple fields are set"))
 	case r.Exactly != nil:
 		e, at := r.Exactly, f.Child("exactly")
-		checkWanted(&at, wanted{e.DeviceClassName, e.Selectors, e.AllocationMode, e.Count, e.Tolerations})
+		if at.NonEmpty("deviceClassName", e.DeviceClassName) {
+			at.Subdomain("deviceClassName", e.DeviceClassName)
+		}
+		checkWanted(&at, wanted{e.Selectors, e.AllocationMode, e.Count, e.Tolerations})
 	default:
-		checkSet(f, "firstAvailable", r.FirstAvailable, mostAlternatives, func(s *resourcev1.DeviceSubRequest) string { return s.Name },
-			func(at *valid.Field, s *resourcev1.DeviceSubRequest) {
-				at.DNSLabel("name", s.Name)
-				checkWanted(at, wanted{s.DeviceClassName, s.Selectors, s.AllocationMode, s.Count, s.Tolerations})
-			})
+		checkList(f, "firstAvailable", r.FirstAvailable, mostAlternatives, func(at *valid.Field, s *resourcev1.DeviceSubRequest) {
+			at.DNSLabel("name", s.Name)
+			checkWanted(at, wanted{s.Selectors, s.AllocationMode, s.Count, s.Tolerations})
+		})
 	}
 }
 
 // wanted is what requests and their alternatives have in common.
 type wanted struct {
-	class       string
 	selectors   []resourcev1.DeviceSelector
 	mode        resourcev1.DeviceAllocationMode
 	count       int64
@@ -178,9 +151,6 @@ type wanted struct {
 }
 
 func checkWanted(f *valid.Field, w wanted) {
-	if f.NonEmpty("deviceClassName", w.class) {
-		f.Subdomain("deviceClassName", w.class)
-	}
 	checkList(f, "selectors", w.selectors, mostSelectors, newSelector)
 	switch w.mode {
 	case resourcev1.DeviceAllocationModeAll:
@@ -191,8 +161,6 @@ func checkWanted(f *valid.Field, w wanted) {
 		if w.count <= 0 {
 			f.Invalid("count", w.count, "must be greater than zero")
 		}
-	default:
-		valid.NotSupported(f, "allocationMode", w.mode, resourcev1.DeviceAllocationModeAll, resourcev1.DeviceAllocationModeExactCount)
 	}
 	list := f.Child("tolerations")
 	for i := range w.tolerations {
@@ -202,9 +170,6 @@ func checkWanted(f *valid.Field, w wanted) {
 }
 
 func checkToleration(f *valid.Field, t *resourcev1.DeviceToleration) {
-	if t.Key != "" {
-		f.LabelKey("key", t.Key)
-	}
 	switch t.Operator {
 	case resourcev1.DeviceTolerationOpExists:
 		if t.Value != "" {
@@ -212,11 +177,6 @@ func checkToleration(f *valid.Field, t *resourcev1.DeviceToleration) {
 		}
 	case resourcev1.DeviceTolerationOpEqual:
 		f.Problems("value", t.Value, validation.IsValidLabelValue(t.Value))
-	default:
-		valid.RequiredOf(f, "operator", t.Operator, resourcev1.DeviceTolerationOpEqual, resourcev1.DeviceTolerationOpExists)
-	}
-	if t.Effect != "" {
-		valid.Supported(f, "effect", t.Effect, taintEffects()...)
 	}
 }
 
@@ -272,13 +232,8 @@ func (r requests) checkName(f *valid.Field, name *string) {
 }
 
 func (r requests) checkConstraint(f *valid.Field, c *resourcev1.DeviceConstraint) {
-	checkSet(f, "requests", c.Requests, mostRequests, itself, r.checkName)
-	switch {
-	case c.MatchAttribute != nil:
-		declared(f, "matchAttribute", c.MatchAttribute, validate.ResourceFullyQualifiedName[resourcev1.FullyQualifiedName])
-	case c.DistinctAttribute != nil:
-		declared(f, "distinctAttribute", c.DistinctAttribute, validate.ResourceFullyQualifiedName[resourcev1.FullyQualifiedName])
-	default:
+	checkList(f, "requests", c.Requests, mostRequests, r.checkName)
+	if c.MatchAttribute == nil && c.DistinctAttribute == nil {
 		f.Required(valid.Self, `exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set`)
 	}
 }
@@ -325,7 +280,6 @@ func checkConfig(f *valid.Field, c *resourcev1.DeviceConfiguration) {
 		return
 	}
 	at := f.Child("opaque")
-	checkDeclaredDriver(&at, "driver", c.Opaque.Driver)
 	checkParameters(&at, "parameters", c.Opaque.Parameters, longestConfig)
 }
 
@@ -372,6 +326,5 @@ func validateClass(c, old class) field.ErrorList {
 	checkList(&f, "config", c.Spec.Config, mostConfigs, func(at *valid.Field, v *resourcev1.DeviceClassConfiguration) {
 		checkConfig(at, &v.DeviceConfiguration)
 	})
-	declared(&f, "extendedResourceName", c.Spec.ExtendedResourceName, validate.ExtendedResourceName[string])
 	return errs
 }

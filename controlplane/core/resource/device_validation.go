@@ -14,18 +14,9 @@ import (
 	"github.com/steer-dev/steer/controlplane/core/valid"
 )
 
-// checkValue checks that an attribute has one value.
+// checkValue checks the value of an attribute. That it has one is declared.
 func checkValue(f *valid.Field, a *resourcev1.DeviceAttribute) {
-	const all, longest = "`int`, `bool`, `string`, `version`, `ints`, `bools`, `strings`, `versions`", resourcev1.DeviceAttributeMaxValueLength
-	var set []string
-	for _, value := range []struct {
-		name  string
-		isSet bool
-	}{{"int", a.IntValue != nil}, {"bool", a.BoolValue != nil}, {"string", a.StringValue != nil}, {"version", a.VersionValue != nil}} {
-		if value.isSet {
-			set = append(set, value.name)
-		}
-	}
+	const longest = resourcev1.DeviceAttributeMaxValueLength
 	if v := a.StringValue; v != nil && len(*v) > longest {
 		f.TooLong("string", longest)
 	}
@@ -36,13 +27,6 @@ func checkValue(f *valid.Field, a *resourcev1.DeviceAttribute) {
 		if len(*v) > longest {
 			f.TooLong("version", longest)
 		}
-	}
-	switch len(set) {
-	case 0:
-		f.Invalid(valid.Self, "", "must specify one of: "+all)
-	case 1:
-	default:
-		f.Invalid(valid.Self, "{"+strings.Join(set, ", ")+"}", "must specify exactly one of: "+all)
 	}
 }
 
@@ -110,13 +94,14 @@ func checkOptions(in *valid.Field, name string, options []resource.Quantity, pre
 		}
 	}
 	found := false
-	checkSet(in, name, options, most, func(q *resource.Quantity) string { return strconv.FormatInt(q.Value(), 10) },
-		func(at *valid.Field, q *resource.Quantity) {
-			if q.Cmp(capacity) > 0 {
-				at.Invalid(valid.Self, q.String(), "option is larger than capacity value: "+capacity.String())
-			}
-			found = found || q.Cmp(preset) == 0
-		})
+	if checkBounded(in, name, options, most, func(at *valid.Field, q *resource.Quantity) {
+		if q.Cmp(capacity) > 0 {
+			at.Invalid(valid.Self, q.String(), "option is larger than capacity value: "+capacity.String())
+		}
+		found = found || q.Cmp(preset) == 0
+	}) {
+		checkUnique(in, name, options, func(q *resource.Quantity) string { return strconv.FormatInt(q.Value(), 10) })
+	}
 	if !found {
 		f.Invalid(valid.Self, preset.String(), "default value is not valid according to the requestPolicy")
 	}

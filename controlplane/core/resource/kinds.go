@@ -44,10 +44,7 @@ func Resources() []*resource.Resource {
 			PrepareStatus: prepareClaimStatus, ValidateStatus: validateClaimStatus,
 			Validate: func(c, old claim) field.ErrorList {
 				var errs field.ErrorList
-				f := valid.Root(&errs)
-				if old != nil {
-					f.Immutable("spec", c.Spec, old.Spec)
-				} else {
+				if f := valid.Root(&errs); old == nil {
 					at := f.Child("spec")
 					checkClaim(&at, &c.Spec.Devices)
 				}

@@ -95,18 +95,14 @@ func validateSlice(s, old slice) field.ErrorList {
 		f.Invalid(valid.Self, "", "only one of `sharedCounters` or `devices` is allowed")
 	}
 	each := isTrue(spec.PerDeviceNodeSelection)
-	checkSet(&f, "devices", spec.Devices, mostDevices(spec.Devices), func(d *resourcev1.Device) string { return d.Name }, func(at *valid.Field, d *resourcev1.Device) {
+	if checkBounded(&f, "devices", spec.Devices, mostDevices(spec.Devices), func(at *valid.Field, d *resourcev1.Device) {
 		checkDevice(at, d, was[d.Name], each)
-	})
-	list := f.Child("devices")
-	for i := range spec.Devices {
-		d, at := &spec.Devices[i], list.Index(i)
-		checkDeclared(&at, d, was[d.Name])
+	}) {
+		checkUnique(&f, "devices", spec.Devices, func(d *resourcev1.Device) string { return d.Name })
 	}
-	checkSet(&f, "sharedCounters", spec.SharedCounters, resourcev1.ResourceSliceMaxCounterSets, func(c *resourcev1.CounterSet) string { return c.Name },
-		func(at *valid.Field, c *resourcev1.CounterSet) {
-			checkCounters(at, "name", c.Name, c.Counters, resourcev1.ResourceSliceMaxCountersPerCounterSet)
-		})
+	checkList(&f, "sharedCounters", spec.SharedCounters, resourcev1.ResourceSliceMaxCounterSets, func(at *valid.Field, c *resourcev1.CounterSet) {
+		checkCounters(at, c.Counters, resourcev1.ResourceSliceMaxCountersPerCounterSet)
+	})
 	return errs
 }
 
@@ -188,48 +184,10 @@ func mostDevices(list []resourcev1.Device) int {
 	return resourcev1.ResourceSliceMaxDevices
 }
 
-// checkDeclared has the rules of a device that hold however many devices and taints there
-// are.
-func checkDeclared(f *valid.Field, d, old *resourcev1.Device) {
-	if old == nil || !equality.Semantic.DeepEqual(old.Taints, d.Taints) {
-		taints := f.Child("taints")
-		for i := range d.Taints {
-			at := taints.Index(i)
-			at.NonEmpty("effect", string(d.Taints[i].Effect))
-		}
-	}
-	counters := f.Child("consumesCounters")
-	if len(d.ConsumesCounters) > resourcev1.ResourceSliceMaxDeviceCounterConsumptionsPerDevice {
-		return
-	}
-	for i := range d.ConsumesCounters {
-		at := counters.Index(i)
-		at.NonEmpty("counterSet", d.ConsumesCounters[i].CounterSet)
-		if len(d.ConsumesCounters[i].Counters) == 0 {
-			at.Required("counters", "")
-		}
-	}
-}
-
-// checkCounters checks a set of counters.
-func checkCounters(f *valid.Field, nameField, name string, counters map[string]resourcev1.Counter, most int) {
-	if f.NonEmpty(nameField, name) {
-		f.DNSLabel(nameField, name)
-	}
-	if len(counters) == 0 {
-		f.Required("counters", "")
-	}
-	checkCounterMap(f, counters, most)
-}
-
-func checkCounterMap(f *valid.Field, counters map[string]resourcev1.Counter, most int) {
-	switch n := len(counters); {
-	case n > most:
+// checkCounters checks how many there are.
+func checkCounters(f *valid.Field, counters map[string]resourcev1.Counter, most int) {
+	if n := len(counters); n > most {
 		f.TooMany("counters", n, most)
-	default:
-		for _, key := range slices.Sorted(maps.Keys(counters)) {
-			f.DNSLabel("counters", key)
-		}
 	}
 }
 
@@ -255,15 +213,11 @@ func checkDevice(f *valid.Field, d, old *resourcev1.Device, placed bool) {
 		}
 	})
 	if old == nil || !equality.Semantic.DeepEqual(old.Taints, d.Taints) {
-		checkList(f, "taints", d.Taints, resourcev1.DeviceTaintsMaxLength, checkTaint)
+		checkBounded(f, "taints", d.Taints, resourcev1.DeviceTaintsMaxLength, checkTaint)
 	}
-	checkSet(f, "consumesCounters", d.ConsumesCounters, resourcev1.ResourceSliceMaxDeviceCounterConsumptionsPerDevice,
-		func(c *resourcev1.DeviceCounterConsumption) string { return c.CounterSet }, func(at *valid.Field, c *resourcev1.DeviceCounterConsumption) {
-			if c.CounterSet != "" {
-				at.DNSLabel("counterSet", c.CounterSet)
-			}
-			checkCounterMap(at, c.Counters, resourcev1.ResourceSliceMaxCountersPerDeviceCounterConsumption)
-		})
+	checkList(f, "consumesCounters", d.ConsumesCounters, resourcev1.ResourceSliceMaxDeviceCounterConsumptionsPerDevice, func(at *valid.Field, c *resourcev1.DeviceCounterConsumption) {
+		checkCounters(at, c.Counters, resourcev1.ResourceSliceMaxCountersPerDeviceCounterConsumption)
+	})
 	switch at := (place{d.NodeName, d.NodeSelector, d.AllNodes}); {
 	case placed:
 		const one = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is set to true in the ResourceSlice spec"
@@ -275,22 +229,10 @@ func checkDevice(f *valid.Field, d, old *resourcev1.Device, placed bool) {
 }
 
 func checkTaint(f *valid.Field, t *resourcev1.DeviceTaint) {
-	checkTaintLabel(f, t)
-	if t.Effect != "" {
-		valid.Supported(f, "effect", t.Effect, taintEffects()...)
-	}
-}
-
-// checkTaintLabel checks key and value of a taint.
-func checkTaintLabel(f *valid.Field, t *resourcev1.DeviceTaint) {
 	f.LabelKey("key", t.Key)
 	if t.Value != "" {
 		f.Problems("value", t.Value, validation.IsValidLabelValue(t.Value))
 	}
-}
-
-func taintEffects() []resourcev1.DeviceTaintEffect {
-	return []resourcev1.DeviceTaintEffect{resourcev1.DeviceTaintEffectNoExecute, resourcev1.DeviceTaintEffectNoSchedule, resourcev1.DeviceTaintEffectNone}
 }
 
 // checkNamed checks a map of which the keys are names that may have a domain. Errors of

@@ -51,7 +51,7 @@ func prepareTaintRule(_ context.Context, r, old taintRule) {
 	}
 }
 
-func validateTaintRule(r, old taintRule) field.ErrorList {
+func validateTaintRule(r, _ taintRule) field.ErrorList {
 	var errs field.ErrorList
 	root := valid.Root(&errs)
 	spec := root.Child("spec")
@@ -67,11 +67,8 @@ func validateTaintRule(r, old taintRule) field.ErrorList {
 			f.DNSLabel("device", *s.Device)
 		}
 	}
-	f, t := spec.Child("taint"), &r.Spec.Taint
-	checkTaintLabel(&f, t)
-	if old == nil || old.Spec.Taint.Effect != t.Effect {
-		valid.RequiredOf(&f, "effect", t.Effect, taintEffects()...)
-	}
+	f := spec.Child("taint")
+	checkTaint(&f, &r.Spec.Taint)
 	return errs
 }
 

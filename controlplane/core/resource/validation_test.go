@@ -146,14 +146,14 @@ func TestClaimValidation(t *testing.T) {
 	const devices, exactly = "spec.devices", "spec.devices.requests.0.exactly"
 	claimsOfDevices().Create(t, []kindtest.Case{
 		{"requests of one name", devices + ".requests.1.name: gpu", `
-spec.devices.requests[1]: Duplicate value: {"name":"gpu","firstAvailable":[{"name":"big","deviceClassName":"big","allocationMode":"All"},{"name":"small","deviceClassName":"small","allocationMode":"ExactCount","count":2}]}
 spec.devices.constraints[0].requests[1]: Invalid value: "any/big": must be the name of a request in the claim or the name of a request and a subrequest separated by '/'
-spec.devices.config[0].requests[0]: Invalid value: "any": must be the name of a request in the claim or the name of a request and a subrequest separated by '/'`},
+spec.devices.config[0].requests[0]: Invalid value: "any": must be the name of a request in the claim or the name of a request and a subrequest separated by '/'
+spec.devices.requests[1]: Duplicate value: {"name":"gpu","firstAvailable":[{"name":"big","deviceClassName":"big","allocationMode":"All"},{"name":"small","deviceClassName":"small","allocationMode":"ExactCount","count":2}]}`},
 		{"request of an invalid name", devices + ".requests.0.name: A", `
 spec.devices.requests[0].name: Invalid value: "A": a lowercase RFC 1123 label must consist of lower case alphanumeric ch...
 spec.devices.constraints[0].requests[0]: Invalid value: "gpu": must be the name of a request in the claim or the name of a request and a subrequest separated by '/'`},
 		{"request of nothing", exactly + ": null", "spec.devices.requests[0]: Required value: exactly one of `exactly` or `firstAvailable` is required"},
-		{"request of two forms", devices + ".requests.0.firstAvailable: [{name: a}]", "spec.devices.requests[0]: Invalid value: null: exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set"},
+		{"request of two forms", devices + ".requests.0.firstAvailable: [{name: a}]", "\nspec.devices.requests[0]: Invalid value: null: exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set\nspec.devices.requests[0].firstAvailable[0].deviceClassName: Required value"},
 		{"33 requests", devices + ".requests: [" + strings.Repeat("{}, ", 32) + "{}]\n" + devices + ".constraints: null\n" + devices + ".config: null", "spec.devices.requests: Too many: 33: must have at most 32 items"},
 		{"no class", exactly + ".deviceClassName: null", "spec.devices.requests[0].exactly.deviceClassName: Required value"},
 		{"class of an invalid name", exactly + ".deviceClassName: A", `spec.devices.requests[0].exactly.deviceClassName: Invalid value: "A": a lowercase RFC 1123 subdomain must consist of low...`},

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -109,26 +110,20 @@ func nameIsIP(name string, _ bool) []string {
 	return problems
 }
 
-func validateIPAddress(a, old *networkingv1.IPAddress) field.ErrorList {
+func validateIPAddress(a, _ *networkingv1.IPAddress) field.ErrorList {
 	var errs field.ErrorList
 	f := valid.Root(&errs)
 	spec := f.Child("spec")
-	if old != nil {
-		spec.Unchanged("parentRef", a.Spec.ParentRef, old.Spec.ParentRef)
-	}
 	p := a.Spec.ParentRef
 	if p == nil {
-		spec.Required("parentRef", "")
 		return errs
 	}
 	at := spec.Child("parentRef")
 	if p.Group != "" {
 		at.Subdomain("group", p.Group)
 	}
-	at.PathSegment("resource", p.Resource)
-	at.PathSegment("name", p.Name)
-	if p.Namespace != "" {
-		at.PathSegment("namespace", p.Namespace)
-	}
+	at.Problems("resource", p.Resource, content.IsPathSegmentName(p.Resource))
+	at.Problems("name", p.Name, content.IsPathSegmentName(p.Name))
+	at.Problems("namespace", p.Namespace, content.IsPathSegmentName(p.Namespace))
 	return errs
 }

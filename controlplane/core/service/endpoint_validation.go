@@ -89,19 +89,15 @@ func checkAddress(f *valid.Field, a *corev1.EndpointAddress) {
 func validateEndpointSlice(e, old *discoveryv1.EndpointSlice) field.ErrorList {
 	var errs field.ErrorList
 	f := valid.Root(&errs)
-	valid.RequiredOf(&f, "addressType", e.AddressType, discoveryv1.AddressTypeFQDN, discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6)
 	if old == nil || !equality.Semantic.DeepEqual(e.Endpoints, old.Endpoints) {
 		checkEndpoints(&f, e)
 	}
 	checkSlicePorts(&f, e.Ports)
-	if old != nil {
-		f.Immutable("addressType", e.AddressType, old.AddressType)
-	}
 	return errs
 }
 
 func checkEndpoints(f *valid.Field, e *discoveryv1.EndpointSlice) {
-	const endpoints, addresses, zones, nodes, labels = 1000, 100, 8, 8, 16
+	const endpoints, zones, nodes, labels = 1000, 8, 8, 16
 	list := f.Child("endpoints")
 	if len(e.Endpoints) > endpoints {
 		list.TooMany(valid.Self, len(e.Endpoints), endpoints)
@@ -110,11 +106,6 @@ func checkEndpoints(f *valid.Field, e *discoveryv1.EndpointSlice) {
 	for i := range e.Endpoints {
 		p, at := &e.Endpoints[i], list.Index(i)
 		in := at.Child("addresses")
-		if len(p.Addresses) == 0 {
-			in.Required(valid.Self, "")
-		} else if len(p.Addresses) > addresses {
-			in.TooMany(valid.Self, len(p.Addresses), addresses)
-		}
 		for j, a := range p.Addresses {
 			one := in.Index(j)
 			checkSliceAddress(&in, &one, e.AddressType, a)

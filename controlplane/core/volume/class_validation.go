@@ -18,16 +18,12 @@ import (
 	"github.com/steer-dev/steer/controlplane/core/valid"
 )
 
-func validateStorageClass(c, old *storagev1.StorageClass) field.ErrorList {
+func validateStorageClass(c, _ *storagev1.StorageClass) field.ErrorList {
 	var errs field.ErrorList
 	f := valid.Root(&errs)
-	if old != nil {
-		f.Immutable("parameters", c.Parameters, old.Parameters)
-		f.Immutable("provisioner", c.Provisioner, old.Provisioner)
-		f.Immutable("reclaimPolicy", c.ReclaimPolicy, old.ReclaimPolicy)
-		f.Immutable("volumeBindingMode", c.VolumeBindingMode, old.VolumeBindingMode)
+	if c.Provisioner != "" {
+		f.Qualified("provisioner", strings.ToLower(c.Provisioner))
 	}
-	checkProvisioner(&f, "provisioner", c.Provisioner)
 	checkParameters(&f, c.Parameters)
 	if p := c.ReclaimPolicy; p != nil && *p != "" {
 		valid.Supported(&f, "reclaimPolicy", *p, corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRetain)
@@ -40,12 +36,6 @@ func validateStorageClass(c, old *storagev1.StorageClass) field.ErrorList {
 	at := f.Child("allowedTopologies")
 	checkTopologies(&at, c.AllowedTopologies)
 	return errs
-}
-
-func checkProvisioner(f *valid.Field, name, provisioner string) {
-	if f.NonEmpty(name, provisioner) {
-		f.Qualified(name, strings.ToLower(provisioner))
-	}
 }
 
 // checkParameters has the rules of what is handed on to a driver.
@@ -113,7 +103,9 @@ func validateAttributesClass(c, old *storagev1.VolumeAttributesClass) field.Erro
 			f.Forbidden("parameters", "updates to parameters are forbidden.")
 		}
 	}
-	checkProvisioner(&f, "driverName", c.DriverName)
+	if f.NonEmpty("driverName", c.DriverName) {
+		f.Qualified("driverName", strings.ToLower(c.DriverName))
+	}
 	checkParameters(&f, c.Parameters)
 	if len(c.Parameters) == 0 {
 		f.Required("parameters", "must contain at least one key/value pair")
@@ -121,11 +113,10 @@ func validateAttributesClass(c, old *storagev1.VolumeAttributesClass) field.Erro
 	return errs
 }
 
-func validateAttachment(a, old *storagev1.VolumeAttachment) field.ErrorList {
+func validateAttachment(a, _ *storagev1.VolumeAttachment) field.ErrorList {
 	var errs field.ErrorList
 	f := valid.Root(&errs)
 	spec := f.Child("spec")
-	DriverName(&spec, "attacher", a.Spec.Attacher)
 	source := spec.Child("source")
 	inline, name := a.Spec.Source.InlineVolumeSpec, a.Spec.Source.PersistentVolumeName
 	const exactly = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
@@ -160,9 +151,6 @@ func validateAttachment(a, old *storagev1.VolumeAttachment) field.ErrorList {
 	failed("detachError", a.Status.DetachError)
 	if name != nil {
 		source.Subdomain("persistentVolumeName", *name)
-	}
-	if old != nil {
-		f.Immutable("spec", a.Spec, old.Spec)
 	}
 	return errs
 }

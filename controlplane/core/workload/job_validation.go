@@ -365,7 +365,7 @@ func validateCronJob(c, old *batchv1.CronJob) field.ErrorList {
 	var errs field.ErrorList
 	root, s := valid.Root(&errs), &c.Spec
 	f := root.Child("spec")
-	if f.NonEmpty("schedule", s.Schedule) {
+	if s.Schedule != "" {
 		checkSchedule(&f, s, old)
 	}
 	notNegative(&f, "startingDeadlineSeconds", s.StartingDeadlineSeconds)

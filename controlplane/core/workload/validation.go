@@ -149,11 +149,9 @@ func validateReplicationController(r, _ *corev1.ReplicationController) field.Err
 	var errs field.ErrorList
 	root, s := valid.Root(&errs), &r.Spec
 	f := root.Child("spec")
-	f.NotNegative("minReadySeconds", int64(s.MinReadySeconds))
 	if len(s.Selector) == 0 {
 		f.Required("selector", "")
 	}
-	notNegative(&f, "replicas", s.Replicas)
 	if s.Template == nil {
 		f.Required("template", "")
 		return errs

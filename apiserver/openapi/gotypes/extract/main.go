@@ -2,15 +2,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command extract writes markers.txt: the markers in the comments of API types, which
-// reflection cannot see. Arguments are import paths.
+// reflection cannot see. Arguments are import paths. Of validation rules (+k8s:) it takes
+// those that are in force in a server of that minor: without a stage, or beta.
 package main
 
 import (
 	"bytes"
 	"fmt"
 	"go/ast"
+	"go/constant"
+	"go/importer"
 	"go/parser"
 	"go/token"
+	"go/types"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,8 +28,13 @@ import (
 
 func main() {
 	var out bytes.Buffer
+	packages, err := compiled(os.Args[1:])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "extract:", err)
+		os.Exit(1)
+	}
 	for _, path := range os.Args[1:] {
-		lines, err := extract(path)
+		lines, err := extract(packages, path)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "extract:", err)
 			os.Exit(1)
@@ -42,13 +52,32 @@ func main() {
 	}
 }
 
+// compiled returns an importer of packages, from what the compiler has written of them.
+func compiled(paths []string) (types.Importer, error) {
+	listed, err := exec.Command("go", append([]string{"list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}"}, paths...)...).Output()
+	if err != nil {
+		return nil, fmt.Errorf("compile: %w", err)
+	}
+	files := map[string]string{}
+	for line := range strings.Lines(string(listed)) {
+		path, file, _ := strings.Cut(strings.TrimSpace(line), " ")
+		files[path] = file
+	}
+	return importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) { return os.Open(files[path]) }), nil
+}
+
 // extract returns the lines of one package, sorted.
-func extract(path string) ([]string, error) {
+func extract(packages types.Importer, path string) ([]string, error) {
 	listed, err := exec.Command("go", "list", "-f", `{{$dir := .Dir}}{{range .GoFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}`, path).Output()
 	if err != nil {
 		return nil, fmt.Errorf("find %s: %w", path, err)
 	}
 	x := &extraction{values: map[string][]string{}, constants: map[string]string{}}
+	p, err := packages.Import(path)
+	if err != nil {
+		return nil, fmt.Errorf("import %s: %w", path, err)
+	}
+	x.readConstants(p)
 	for _, name := range strings.Fields(string(listed)) {
 		if base := filepath.Base(name); strings.HasPrefix(base, "zz_") || strings.HasPrefix(base, "generated") {
 			continue
@@ -63,10 +92,12 @@ func extract(path string) ([]string, error) {
 			}
 		}
 	}
-	for _, enum := range x.enums {
-		if values := x.values[enum]; len(values) > 0 {
-			slices.Sort(values)
-			x.lines = append(x.lines, enum+"\tenum="+strings.Join(slices.Compact(values), "|"))
+	for prefix, enums := range map[string][]string{"enum=": x.enums, "k8s:enum=": x.declaredEnums} {
+		for _, enum := range enums {
+			if values := x.values[enum]; len(values) > 0 {
+				slices.Sort(values)
+				x.lines = append(x.lines, enum+"\t"+prefix+strings.Join(slices.Compact(values), "|"))
+			}
 		}
 	}
 	for i, line := range x.lines { // defaults that name a constant
@@ -79,18 +110,16 @@ func extract(path string) ([]string, error) {
 }
 
 type extraction struct {
-	lines     []string
-	enums     []string
-	values    map[string][]string // constants by type
-	constants map[string]string   // by name
+	lines         []string
+	enums         []string
+	declaredEnums []string            // those whose values a server validates
+	values        map[string][]string // constants by type
+	constants     map[string]string   // by name
 }
 
 func (x *extraction) declaration(g *ast.GenDecl) {
 	for _, s := range g.Specs {
-		switch s := s.(type) {
-		case *ast.ValueSpec:
-			x.constant(s)
-		case *ast.TypeSpec:
+		if s, ok := s.(*ast.TypeSpec); ok {
 			doc := s.Doc
 			if doc == nil {
 				doc = g.Doc
@@ -98,7 +127,12 @@ func (x *extraction) declaration(g *ast.GenDecl) {
 			if regexp.MustCompile(`(?m)^\s*\+enum\s*$`).MatchString(doc.Text()) {
 				x.enums = append(x.enums, s.Name.Name)
 			}
-			x.add(s.Name.Name, markers(doc.Text(), false))
+			marks := markers(doc.Text(), false)
+			if i := slices.Index(marks, "k8s:enum"); i >= 0 {
+				marks = slices.Delete(marks, i, i+1)
+				x.declaredEnums = append(x.declaredEnums, s.Name.Name)
+			}
+			x.add(s.Name.Name, marks)
 			if t, ok := s.Type.(*ast.StructType); ok {
 				x.fields(s.Name.Name, t)
 			}
@@ -106,24 +140,23 @@ func (x *extraction) declaration(g *ast.GenDecl) {
 	}
 }
 
-func (x *extraction) constant(s *ast.ValueSpec) {
-	name, ok := s.Type.(*ast.Ident)
-	if !ok {
-		return
-	}
-	for i, v := range s.Values {
-		if lit, ok := v.(*ast.BasicLit); ok && lit.Kind == token.STRING {
-			if text, err := strconv.Unquote(lit.Value); err == nil {
-				x.values[name.Name] = append(x.values[name.Name], text)
-				x.constants[s.Names[i].Name] = lit.Value
-			}
+// readConstants adds those of a package that are strings: the compiler knows their values.
+func (x *extraction) readConstants(p *types.Package) {
+	for _, name := range p.Scope().Names() {
+		c, ok := p.Scope().Lookup(name).(*types.Const)
+		if !ok || c.Val().Kind() != constant.String {
+			continue
+		}
+		x.constants[name] = c.Val().ExactString()
+		if t, ok := c.Type().(*types.Named); ok && t.Obj().Pkg() == p {
+			x.values[t.Obj().Name()] = append(x.values[t.Obj().Name()], constant.StringVal(c.Val()))
 		}
 	}
 }
 
 func (x *extraction) fields(owner string, t *ast.StructType) {
 	for _, f := range t.Fields.List {
-		if f.Tag == nil || len(f.Names) == 0 {
+		if f.Tag == nil {
 			continue
 		}
 		tag, _ := strconv.Unquote(f.Tag.Value)
@@ -141,13 +174,19 @@ func (x *extraction) add(name string, found []string) {
 	}
 }
 
-// markers returns the markers of a comment that affect a schema. Whether a field is
-// required is listed only if it differs from its JSON tag.
+// markers returns the markers of a comment that affect a schema, and the validation rules.
+// Whether a field is required is listed only if it differs from its JSON tag.
 func markers(comment string, required bool) []string {
 	var out []string
 	for line := range strings.Lines(comment) {
 		marker, ok := strings.CutPrefix(strings.TrimSpace(line), "+")
 		if !ok {
+			continue
+		}
+		if declared, ok := strings.CutPrefix(marker, "k8s:"); ok {
+			if r := inForce(declared); r != "" {
+				out = append(out, "k8s:"+r)
+			}
 			continue
 		}
 		name, value, _ := strings.Cut(marker, "=")
@@ -166,4 +205,23 @@ func markers(comment string, required bool) []string {
 		}
 	}
 	return out
+}
+
+// inForce is a declared rule without its stage, empty for one that validates nothing: one
+// that is alpha, or a marker for generators and documents.
+func inForce(declared string) string {
+	stage, rest, _ := strings.Cut(declared, ")=+k8s:")
+	switch {
+	case strings.HasPrefix(stage, "alpha("):
+		return ""
+	case strings.HasPrefix(stage, "beta("):
+		declared = rest
+	}
+	switch name := declared[:strings.IndexAny(declared+"=", "=(")]; {
+	case strings.Contains(name, "-gen"), strings.HasPrefix(name, "openapi-"), declared == "listType=atomic":
+		return ""
+	case slices.Contains([]string{"conversion", "customValidation", "deprecated", "isSubresource", "prerelease", "supportsSubresource"}, name):
+		return ""
+	}
+	return declared
 }
