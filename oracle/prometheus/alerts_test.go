@@ -52,6 +52,8 @@ type operator struct {
 type scenario struct {
 	alert string
 	lasts time.Duration // of the fault
+	// refuses: the webhook does not panic, and refuses what it is sent.
+	refuses bool
 	// reconcile is called for ConfigMaps while there is the fault.
 	reconcile func(context.Context, *operator) (controller.Result, error)
 	// each is called before each scrape of that time; it returns false if the operator is
@@ -107,7 +109,11 @@ func scenarios() []scenario {
 			return true
 		}},
 		{alert: "OperatorWebhookFails", lasts: 20 * time.Minute, each: func(o *operator, _ int) bool {
-			o.admit()
+			o.admit("application/json", http.StatusOK) // it panics, which denies the request
+			return true
+		}},
+		{alert: "OperatorWebhookFails", lasts: 20 * time.Minute, refuses: true, each: func(o *operator, _ int) bool {
+			o.admit("text/plain", http.StatusUnsupportedMediaType)
 			return true
 		}},
 		{
@@ -227,23 +233,23 @@ func status(r *http.Request, code int) *http.Response {
 
 // Default implements webhook.Defaulter.
 func (o *operator) Default(context.Context, *corev1.Pod) error {
-	if o.broken.Load() && o.alert == "OperatorWebhookFails" {
+	if o.broken.Load() && o.alert == "OperatorWebhookFails" && !o.refuses {
 		panic("broken")
 	}
 	return nil
 }
 
-// admit asks the webhook, as API servers do.
-func (o *operator) admit() {
+// admit asks the webhook, as API servers do, with a type of content.
+func (o *operator) admit(content string, want int) {
 	o.Helper()
 	const review = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","kind":{"version":"v1","kind":"Pod"},
 		"resource":{"version":"v1","resource":"pods"},"name":"new","namespace":"default","operation":"CREATE",
 		"object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"new","namespace":"default"}}}}`
 	request := httptest.NewRequest(http.MethodPost, "/mutate--v1-pod", bytes.NewReader([]byte(review)))
-	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Content-Type", content)
 	answer := httptest.NewRecorder()
 	o.manager.Webhooks().ServeHTTP(answer, request)
-	if answer.Code != http.StatusOK {
+	if answer.Code != want {
 		o.Fatalf("the webhook answers %d: %s", answer.Code, answer.Body)
 	}
 }
@@ -261,7 +267,7 @@ func (o *operator) observe() (fault time.Time) {
 	defer o.end(nil)
 	for began := time.Now(); time.Since(began) < healthy; {
 		time.Sleep(interval) // virtual
-		o.admit()
+		o.admit("application/json", http.StatusOK)
 		o.seen.scrape(o.T, time.Now(), o.manager.Registry())
 	}
 	fault = time.Now()

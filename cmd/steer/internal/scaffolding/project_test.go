@@ -54,3 +54,16 @@ func TestErrorsOfAProjectHaveTheirStatus(t *testing.T) {
 		t.Errorf("got %v, want %v", err, other)
 	}
 }
+
+// TestAdditionsOfKustomizationsAreThoseOfTheFile: the next command would take away what a flag
+// has added.
+func TestAdditionsOfKustomizationsAreThoseOfTheFile(t *testing.T) {
+	t.Parallel()
+	cmd := NewPackage()
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs([]string{"kustomize", "--with=records,alerts"})
+	var exit *command.ExitError
+	if err := cmd.ExecuteContext(t.Context()); !errors.As(err, &exit) || exit.Status != command.UsageStatus || !strings.Contains(err.Error(), "write with: [records, alerts] there") {
+		t.Errorf("got %v", err)
+	}
+}
