@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -198,6 +199,8 @@ func bind(view storage.View, b *binding, ref *authenticationv1.BoundObjectRefere
 			return err
 		}
 		uid, b.Node = node.UID, &reference{Name: node.Name, UID: node.UID}
+	case gvk.GroupVersion() == admissionregistrationv1.SchemeGroupVersion && (gvk.Kind == "ValidatingWebhookConfiguration" || gvk.Kind == "MutatingWebhookConfiguration"):
+		return apierrors.NewBadRequest("cannot bind token to object of type " + gvk.String() + " (feature gate APIServerWebhookAuthenticationToken is disabled)")
 	default:
 		return apierrors.NewBadRequest("cannot bind token to object of type " + gvk.String())
 	}

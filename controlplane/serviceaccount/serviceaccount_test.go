@@ -15,6 +15,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/steer-dev/steer/controlplane"
 )
@@ -291,4 +292,30 @@ func TestPodsWaitForAccountsOfOtherProcesses(t *testing.T) {
 			t.Errorf("the Pod: %d", got)
 		}
 	})
+}
+
+func TestTokensAreNotBoundToWebhooks(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, controlplane.Options{})
+	for kind, want := range map[string]string{
+		"admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration": "cannot bind token to object of type admissionregistration.k8s.io/v1, Kind=MutatingWebhookConfiguration (feature gate APIServerWebhookAuthenticationToken is disabled)",
+		"v1, kind: ConfigMap": "cannot bind token to object of type /v1, Kind=ConfigMap",
+	} {
+		body := "{apiVersion: authentication.k8s.io/v1, kind: TokenRequest, spec: {audiences: [a], boundObjectRef: {name: x, apiVersion: " + kind + "}}}"
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://x"+accounts+"/default/token", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/yaml")
+		answer, err := c.plane.RESTConfig().Transport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var status metav1.Status
+		err = json.NewDecoder(answer.Body).Decode(&status)
+		answer.Body.Close()
+		if err != nil || answer.StatusCode != http.StatusBadRequest || status.Message != want {
+			t.Errorf("%s: %d %q, %v, want %q", kind, answer.StatusCode, status.Message, err, want)
+		}
+	}
 }
