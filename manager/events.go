@@ -26,6 +26,7 @@ import (
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/wire"
 	"github.com/steer-dev/steer/controller"
+	"github.com/steer-dev/steer/manager/internal/guard"
 )
 
 const (
@@ -344,7 +345,7 @@ func cut(s string, n int) string {
 // addManagerKinds makes the scheme know the kinds that the manager itself writes.
 func addManagerKinds(s *runtime.Scheme) error {
 	for _, add := range []func(*runtime.Scheme) error{
-		eventsv1.AddToScheme, coordinationv1.AddToScheme, addReviews,
+		eventsv1.AddToScheme, coordinationv1.AddToScheme, guard.AddToScheme,
 	} {
 		if err := add(s); err != nil {
 			return err

@@ -19,6 +19,7 @@ import (
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/internal/connections"
 	"github.com/steer-dev/steer/manager/internal/debug"
+	"github.com/steer-dev/steer/manager/internal/guard"
 )
 
 const (
@@ -44,10 +45,10 @@ type servers struct {
 
 // prepareServers finds out at once what a secure server lacks.
 func (m *Manager) prepareServers(c client.Client) (err error) {
+	m.servers.guard = func(next http.Handler) http.Handler { return guard.New(c, next, m.opts.Log) }
 	if m.opts.Metrics.Address == "" || !m.opts.Metrics.Secure {
 		return nil
 	}
-	m.servers.guard = func(next http.Handler) http.Handler { return newGuard(c, next, m.opts.Log) }
 	m.servers.certificate, err = certificate.Open(m.opts.Metrics.TLS, certificate.Options{
 		Server: "metrics", Advice: "check Options.Metrics.TLS (--metrics-cert-path), or leave it empty for a self-signed one",
 		Read: m.metrics.CertificateRead, Log: m.opts.Log,
@@ -95,6 +96,10 @@ func (s *servers) start(ctx context.Context, m *Manager) error {
 	return nil
 }
 
+// Guard returns a handler that passes on the requests of who the API server says may get
+// the path, by their bearer token, as a secure /metrics does; see [Metrics.Secure].
+func (m *Manager) Guard(next http.Handler) http.Handler { return m.servers.guard(next) }
+
 func newServer(h http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler:           h,
@@ -123,7 +128,7 @@ func (s *servers) metricsServer(m *Manager) *http.Server {
 		mux.Handle(path, handler)
 	}
 	var handler http.Handler = mux
-	if s.guard != nil {
+	if m.opts.Metrics.Secure {
 		handler = s.guard(mux)
 	}
 	server := newServer(handler, m.opts.Log)

@@ -62,11 +62,17 @@ func (e *DamagedError) Error() string {
 	return fmt.Sprintf("records: %s cannot be read from byte %d on: %s; what is before it is whole", e.File, e.Offset, e.Reason)
 }
 
+// Reasons of damage that the end of a segment has while it is written, too.
+const (
+	shorter      = "it is shorter than its header"
+	withinRecord = "it ends within a record"
+)
+
 // readHeader checks the begin of a segment.
 func readHeader(name string, r io.Reader) error {
 	var header [headerSize]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {
-		return &DamagedError{name, 0, "it is shorter than its header"}
+		return &DamagedError{name, 0, shorter}
 	}
 	if string(header[:len(magic)]) != magic {
 		return &DamagedError{name, 0, "it is no file of records"}
@@ -92,7 +98,7 @@ func (f *frames) next() (record trace.Record, ok bool, err error) {
 	case err == io.EOF && n == 0:
 		return record, false, nil
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return record, false, f.damaged("it ends within a record")
+		return record, false, f.damaged(withinRecord)
 	case err != nil:
 		return record, false, fmt.Errorf("records: read %s: %w", f.name, err)
 	}
@@ -105,7 +111,7 @@ func (f *frames) next() (record trace.Record, ok bool, err error) {
 	}
 	payload := f.buf[:size]
 	if _, err := io.ReadFull(f.r, payload); errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		return record, false, f.damaged("it ends within a record")
+		return record, false, f.damaged(withinRecord)
 	} else if err != nil {
 		return record, false, fmt.Errorf("records: read %s: %w", f.name, err)
 	}

@@ -1,7 +1,8 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package manager
+// Package guard lets through the requests of who the API server says may get a path.
+package guard
 
 import (
 	"cmp"
@@ -29,9 +30,9 @@ const (
 	reviewTimeout = 10 * time.Second
 )
 
-// guard lets through who the API server says may: it asks whose bearer token it
+// Guard lets through who the API server says may: it asks whose bearer token it
 // is (TokenReview) and whether they may do so to the path (SubjectAccessReview).
-type guard struct {
+type Guard struct {
 	client client.Client
 	next   http.Handler
 	log    *slog.Logger
@@ -54,12 +55,14 @@ func (q question) key() key {
 	return key(h.Sum(nil))
 }
 
-func newGuard(c client.Client, next http.Handler, log *slog.Logger) *guard {
-	return &guard{client: c, next: next, log: log, answers: answers.New[key, int](maxRemembered)}
+// New returns the guard of a handler. c writes the reviews: its scheme has their kinds, see
+// [AddToScheme].
+func New(c client.Client, next http.Handler, log *slog.Logger) *Guard {
+	return &Guard{client: c, next: next, log: log, answers: answers.New[key, int](maxRemembered)}
 }
 
 // ServeHTTP implements http.Handler.
-func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	token = strings.TrimSpace(token)
 	if !strings.EqualFold(scheme, "Bearer") || token == "" {
@@ -79,7 +82,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusTooManyRequests)
 		return
 	case err != nil:
-		g.log.Warn("a request to the metrics server could not be judged", "path", q.path, "error", err, "advice",
+		g.log.Warn("a request could not be judged", "path", q.path, "error", err, "advice",
 			cmp.Or(wire.Advice(err), "the service account needs create on tokenreviews.authentication.k8s.io and subjectaccessreviews.authorization.k8s.io"))
 		http.Error(w, "the API server could not be asked who you are", http.StatusInternalServerError)
 		return
@@ -95,7 +98,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // ask asks the API server.
-func (g *guard) ask(ctx context.Context, q question) (int, error) {
+func (g *Guard) ask(ctx context.Context, q question) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
 	who := &tokenReview{}

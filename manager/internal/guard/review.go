@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package manager
+package guard
 
 import (
 	"maps"
@@ -87,8 +87,8 @@ func copyExtra(extra map[string][]string) map[string][]string {
 	return out
 }
 
-// addReviews makes the scheme know the kinds of the reviews.
-func addReviews(s *runtime.Scheme) error {
+// AddToScheme makes a scheme know the kinds of the reviews.
+func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypeWithName(schema.GroupVersionKind{Group: "authentication.k8s.io", Version: "v1", Kind: "TokenReview"}, &tokenReview{})
 	s.AddKnownTypeWithName(schema.GroupVersionKind{Group: "authorization.k8s.io", Version: "v1", Kind: "SubjectAccessReview"}, &accessReview{})
 	return nil
