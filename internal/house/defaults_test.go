@@ -32,7 +32,7 @@ func optionStructs() [][2]string {
 		{"manager", "Options"}, {"manager", "Election"}, {"manager/election", "Timing"}, {"manager", "Metrics"}, {"webhook", "Options"}, {"webhook", "Authority"}, {"certificate", "TLS"},
 		{"trace", "Options"}, {"cache", "Options"}, {"cache", "KindOptions"}, {"client", "Options"}, {"queue", "Options"},
 		{"controller", "Children"},
-		{"steertest", "Options"}, {"controlplane", "Options"},
+		{"dashboard", "Options"}, {"steertest", "Options"}, {"controlplane", "Options"},
 	}
 }
 
