@@ -96,6 +96,7 @@ func newRootCommand() *cobra.Command {
 		explain.NewHistory(),
 		explain.NewWhy(),
 		explain.NewTree(),
+		explain.NewPage(),
 		inspect.NewTest(),
 		sim.New(),
 		generator.New(),

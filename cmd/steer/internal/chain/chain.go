@@ -88,6 +88,23 @@ type Version struct {
 	before, now map[string]any
 }
 
+// Condition is one of a status.
+type Condition struct{ Type, Status, Reason, Message string }
+
+// Conditions are those of the object in this version; nil if its content is not known.
+func (v *Version) Conditions() (out []Condition) {
+	status, _ := v.now["status"].(map[string]any)
+	all, _ := status["conditions"].([]any)
+	for _, c := range all {
+		c, _ := c.(map[string]any)
+		text := func(name string) string { value, _ := c[name].(string); return value }
+		if kind := text("type"); kind != "" {
+			out = append(out, Condition{kind, text("status"), text("reason"), text("message")})
+		}
+	}
+	return out
+}
+
 // History is what is known of an object, the newest version last.
 type History struct {
 	Object   string    `json:"object"`

@@ -22,6 +22,8 @@ const mostNodes = 2000
 // Node is an object in a tree of owners.
 type Node struct {
 	Object string `json:"object"`
+	// Ref is the object for programs.
+	Ref trace.Object `json:"-"`
 	// Ready is the status of the condition that tells, True, False or Unknown; empty if the
 	// object has none. Type, Reason and Message are those of the condition.
 	Ready   string `json:"ready,omitempty"`
@@ -48,6 +50,12 @@ type Tree struct {
 	// Missing says what could not be looked at.
 	Missing []string `json:"missing,omitempty"`
 }
+
+// Blocked reports whether the object, or one below it, is not ready.
+func (n *Node) Blocked() bool { return n.blocks >= 0 }
+
+// NotReady reports whether the object itself is not.
+func (n *Node) NotReady() bool { return n.Type != "" && n.Ready != "True" || n.Why != "" }
 
 // NewTree returns the tree of an object among others. Those that keep it from being ready
 // come first.
@@ -109,7 +117,7 @@ func (f *Facts) node(o versions.Object, children map[string][]versions.Object, s
 
 // alone returns an object without what it owns.
 func (f *Facts) alone(o versions.Object) *Node {
-	n := &Node{Object: o.Object.String(), blocks: -1}
+	n := &Node{Object: o.Object.String(), Ref: o.Object, blocks: -1}
 	status, _ := o.Content["status"].(map[string]any)
 	conditions, _ := status["conditions"].([]any)
 	for _, want := range []string{"Ready", "Available", "Complete", "PodScheduled"} {
@@ -126,7 +134,7 @@ func (f *Facts) alone(o versions.Object) *Node {
 			}
 		}
 	}
-	if why := readiness.Of(schema.GroupKind{Group: o.Object.Group, Kind: o.Object.Kind}, o.Content); n.Type != "" && n.Ready != "True" || why != "" {
+	if why := readiness.Of(schema.GroupKind{Group: o.Object.Group, Kind: o.Object.Kind}, o.Content); why != "" || n.NotReady() {
 		n.blocks, n.Why = 0, why
 	}
 	var last *trace.Record

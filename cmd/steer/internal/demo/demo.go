@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,10 +25,12 @@ import (
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/cmd/steer/internal/command"
 	"github.com/steer-dev/steer/cmd/steer/internal/dev"
+	"github.com/steer-dev/steer/cmd/steer/internal/explain"
 	"github.com/steer-dev/steer/controller"
 	"github.com/steer-dev/steer/controlplane"
 	"github.com/steer-dev/steer/controlplane/webhookclient"
 	"github.com/steer-dev/steer/controlplane/workloads"
+	"github.com/steer-dev/steer/dashboard"
 	"github.com/steer-dev/steer/examples/crontab"
 	v1 "github.com/steer-dev/steer/examples/crontab/api/v1"
 	"github.com/steer-dev/steer/manager"
@@ -69,6 +72,7 @@ type demo struct {
 
 	plane      *controlplane.Plane
 	kubeconfig string
+	page       string        // its URL, once the operator runs
 	client     client.Client // live
 	clock      demoClock
 	webhooks   atomic.Pointer[webhook.Server] // of the operator
@@ -149,6 +153,7 @@ func demoWorkloads() *workloads.Options {
 // stayUp tells what there is to try.
 func (d *demo) stayUp() {
 	d.out.title("It stays up until Ctrl-C. Try, in another terminal:")
+	d.out.line("open %s", d.page)
 	d.out.line("export KUBECONFIG=%s", d.kubeconfig)
 	d.out.line("kubectl get crontabs,jobs,pods")
 	d.out.line(`kubectl patch crontab %s --type merge -p '{"spec":{"replicas":5}}'`, sampleName)
@@ -181,6 +186,10 @@ func (d *demo) startOperator(ctx context.Context) *operatorRun {
 		o.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	}
 	op.Setup = func(ctx context.Context, m *manager.Manager) error {
+		if err := d.servePage(run, m.Recorder()); err != nil {
+			close(added)
+			return err
+		}
 		records := m.Recorder().Follow(run.ctx)
 		run.ended.Go(func() {
 			for r := range records {
@@ -213,6 +222,20 @@ func (d *demo) startOperator(ctx context.Context) *operatorRun {
 	case <-run.ctx.Done(): // it has failed before
 	}
 	return run
+}
+
+// servePage serves the page of the operator while that runs.
+func (d *demo) servePage(run *operatorRun, recorder *trace.Recorder) error {
+	objects := explain.NewPlane(d.plane.RESTConfig())
+	objects.Recent = func() []trace.Record { return slices.Collect(recorder.Records()) }
+	local, err := dashboard.New(dashboard.Options{Title: "crontab-operator", Source: dashboard.Live(recorder, nil), Objects: objects}).Listen("127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	d.page = local.URL()
+	d.out.line("the page of its operator: %s", d.page)
+	run.ended.Go(func() { _ = local.Run(run.ctx) }) // a listener that breaks shows in the browser
+	return nil
 }
 
 // stop ends the operator and returns why it ended, if not because of this.

@@ -113,7 +113,12 @@ func Project(ctx context.Context, o Options) error {
 // the line then.
 func (l *loop) show(ctx context.Context, server, kubeconfig, line string) (err error) {
 	if l.Terminal == nil {
-		fmt.Fprintln(l.Errs, line)
+		url, stop, err := l.servePage(ctx)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		fmt.Fprintf(l.Errs, "%s\nsteer: the page of the operator: %s\n", line, url)
 		return l.run(ctx)
 	}
 	if l.live, err = newLive(screen.Screen{Project: l.project.Name, Server: server, Kubeconfig: kubeconfig}); err != nil {
@@ -126,7 +131,13 @@ func (l *loop) show(ctx context.Context, server, kubeconfig, line string) (err e
 	asker := &explain.Asker{Config: l.config, Records: filepath.Join(l.Dir, filepath.FromSlash(project.RecordsDir)), Recent: l.live.feed.Records}
 	l.live.objects.ask = asker.Ask
 	l.Out, l.Errs, l.keys = l.live.log(), l.live.log(), make(chan byte, 1)
-	fmt.Fprintln(l.Errs, line)
+	url, stop, err := l.servePage(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	l.live.update(func(s *screen.Screen) { s.Page = url })
+	fmt.Fprintf(l.Errs, "%s\nsteer: the page of the operator: %s\n", line, url)
 	restore, err := l.live.show(ctx, l.Terminal, l.keys, quit)
 	if err != nil {
 		return err

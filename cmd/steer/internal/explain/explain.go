@@ -1,7 +1,8 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explain holds the commands that say why an object is as it is: history, why and tree.
+// Package explain holds the commands that say why an object is as it is: history, why and
+// tree, and page, which shows it.
 package explain
 
 import (

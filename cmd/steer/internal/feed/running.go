@@ -29,6 +29,17 @@ func (f *Feed) readRunning(body io.Reader) error {
 	return nil
 }
 
+// Now are the attempts that have not ended, and the depths of the queues.
+func (f *Feed) Now() (running []trace.Record, waiting map[string]int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	waiting = map[string]int{}
+	for _, t := range f.controllers {
+		waiting[t.name] = t.queue
+	}
+	return append([]trace.Record{}, f.running...), waiting
+}
+
 // long is how long a reconcile runs until it is shown.
 const long = time.Second
 

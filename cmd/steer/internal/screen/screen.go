@@ -29,7 +29,9 @@ type Screen struct {
 	// Project, Server and Kubeconfig are the first line, Status the end of it: what is
 	// done now, or how long the build took.
 	Project, Server, Kubeconfig, Status string
-	Rows                                []Row
+	// Page is the URL of the page, in the line below; empty: there is none.
+	Page string
+	Rows []Row
 	// Problems are shown below the table, the newest last.
 	Problems []string
 	// Log is what the operator has printed, the newest last.
@@ -121,6 +123,9 @@ func (p *painter) wrap(style, text string) {
 func (s *Screen) Render(width, height int, color bool) []string {
 	head := &painter{width: width, color: color}
 	head.add(bold, strings.Join([]string{s.Project, s.Server, s.Kubeconfig, s.Status}, "  "))
+	if s.Page != "" && s.View == Overview {
+		head.wrap(faint, "page  "+s.Page)
+	}
 	if s.View == Object {
 		head.add(bold, s.About+": "+s.Tab.String())
 	}

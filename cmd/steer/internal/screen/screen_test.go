@@ -38,6 +38,13 @@ guestbook          0  41    2  3ms  spec.replicas by kubectl
 secret-copies     12   0    0
 x default/demo: may not create services; add the marker at guestbook_controller.go:31
 [j/k] select  [enter] open  [l]ogs  [r]estart  [d]ebug  [q]uit`},
+		"a page": {func(s *Screen) { s.Page, s.Problems = "http://127.0.0.1:40713/?token=x", nil }, 100, 20, false, `
+guestbook  Kubernetes 1.37  .steer/kubeconfig  build 1.4s
+page  http://127.0.0.1:40713/?token=x
+CONTROLLER     QUEUE  OK  ERR  P50  LAST CAUSE
+guestbook          0  41    2  3ms  spec.replicas by kubectl
+secret-copies     12   0    0
+[j/k] select  [enter] open  [l]ogs  [r]estart  [d]ebug  [q]uit`},
 		"a narrow terminal": {nil, 24, 20, false, `
 guestbook  Kubernetes 1…
 CONTROLLER     QUEUE  O…
