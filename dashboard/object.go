@@ -176,6 +176,9 @@ func (p *Page) attempts(v *model.Object, of model.Subject, now model.Now) h.Node
 
 func (p *Page) attemptRow(a *model.Attempt, named, foreign bool, now model.Now) h.Node {
 	because := h.Nodes{h.Tag("span", h.Class("faint"), h.Text("not known"))}
+	if a.Request != "" { // that of a webhook
+		because = h.Nodes{h.Foreign(brief(a.Request))}
+	}
 	if len(a.Why) > 0 {
 		because = h.Nodes{p.cause(&a.Why[0])}
 		if more := max(a.Adds, len(a.Why)) - 1; more > 0 {
@@ -212,7 +215,7 @@ func (p *Page) attemptRow(a *model.Attempt, named, foreign bool, now model.Now) 
 		name = h.Nodes{cell(inner)}
 	}
 	return h.Tag("tr", h.Attr("data-key", strconv.Itoa(a.Number)),
-		h.Tag("th", h.Attr("scope", "row"), attemptLink(a.ID, clock(a.Began, millisecond))),
+		h.Tag("th", h.Class("when"), h.Attr("scope", "row"), attemptLink(a.ID, clock(a.Began, millisecond))),
 		name, cell(because), number(model.Brief(a.Waited)), number(count(len(a.Reads))), cell(wrote), number(model.Brief(a.Took)), cell(ended), cell(due))
 }
 
@@ -292,6 +295,9 @@ func (p *Page) attempt(now model.Now, text string) h.Nodes {
 		out = append(out, h.Tag("pre", h.Class("error"), h.Foreign(a.Error)))
 	}
 	var why h.Nodes
+	if a.Request != "" {
+		why = append(why, h.Tag("li", h.Foreign(a.Request)))
+	}
 	for i := range a.Why {
 		why = append(why, h.Tag("li", p.cause(&a.Why[i])))
 	}

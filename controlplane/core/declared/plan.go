@@ -113,7 +113,7 @@ func (c compiler) site(t reflect.Type, rules []string) site {
 	var s site
 	var keys []string
 	for _, text := range rules {
-		s.add(c, t, text, &keys)
+		s.add(t, text, &keys)
 	}
 	switch kind := behind(t).Kind(); {
 	case slices.Contains(rules, "opaqueType"):

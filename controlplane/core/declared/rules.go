@@ -37,7 +37,7 @@ func enabled(gate string) (on, known bool) {
 
 // add adds what a marker says of a value of type t. Fields by which elements of a list are
 // told apart are added to keys.
-func (s *site) add(c compiler, t reflect.Type, text string, keys *[]string) {
+func (s *site) add(t reflect.Type, text string, keys *[]string) {
 	name, argument, rest := parse(text)
 	switch name {
 	case "optional":
@@ -83,21 +83,21 @@ func (s *site) add(c compiler, t reflect.Type, text string, keys *[]string) {
 		if s.element == nil {
 			s.element = &site{compared: true}
 		}
-		s.element.add(c, behind(t).Elem(), rest, keys)
+		s.element.add(behind(t).Elem(), rest, keys)
 	case "eachKey":
 		if s.key == nil {
 			s.key = &site{compared: true}
 		}
-		s.key.add(c, behind(t).Key(), rest, keys)
+		s.key.add(behind(t).Key(), rest, keys)
 	case "subfield":
-		s.field(behind(t), argument).add(c, behind(t), rest, keys)
+		s.field(behind(t), argument).add(behind(t), rest, keys)
 	case "ifEnabled", "ifDisabled":
 		on, known := enabled(argument)
 		if !known {
 			panic(unknown(text))
 		}
 		if on == (name == "ifEnabled") {
-			s.add(c, t, rest, keys)
+			s.add(t, rest, keys)
 		}
 	case "opaqueType", "customUnique": // of the whole site
 	case "unionMember", "zeroOrOneOfMember": // of the struct around it
