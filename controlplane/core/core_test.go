@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"maps"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/core"
+	"github.com/steer-dev/steer/controlplane/core/declared"
 )
 
 // recorded is an object as it was sent to kube-apiserver, and as it was
@@ -217,6 +219,24 @@ func encodeAny(t *testing.T, v any) any {
 		t.Fatal(err)
 	}
 	return out
+}
+
+// TestDeclaredRulesAreKnown works out what Kubernetes declares of each type, which panics at a
+// rule of another form than package declared has.
+func TestDeclaredRulesAreKnown(t *testing.T) {
+	t.Parallel()
+	for _, r := range core.Resources() {
+		for i := range r.Versions {
+			func() {
+				defer func() {
+					if problem := recover(); problem != nil {
+						t.Errorf("%s %s: %v", r.Versions[i].Name, r.Kind, problem)
+					}
+				}()
+				declared.Of(reflect.TypeOf(r.Versions[i].New()).Elem())
+			}()
+		}
+	}
 }
 
 // TestResourcesHaveTheNamesOfKubernetes compares names, scope and subresources with what
