@@ -43,7 +43,7 @@ func (a *arrival) authenticate(ctx context.Context, r *http.Request) (*auth.User
 	if user := auth.UserFrom(ctx); user != nil {
 		return user, nil
 	}
-	user, err := a.server.options.Authenticator.Authenticate(r.WithContext(auth.WithFreshen(ctx, a.freshen)))
+	user, err := a.server.options.Authenticator.Authenticate(r.WithContext(auth.WithArrival(ctx, a)))
 	switch {
 	case a.failed != nil:
 		return nil, a.failed
@@ -57,11 +57,14 @@ func (a *arrival) authenticate(ctx context.Context, r *http.Request) (*auth.User
 	return user, nil
 }
 
-// freshen implements [auth.Freshen].
-func (a *arrival) freshen(ctx context.Context, user *auth.User, token string) error {
+// Freshen implements [auth.Arrival].
+func (a *arrival) Freshen(ctx context.Context, user *auth.User, token string) error {
 	a.token = token
 	return a.await(ctx, user, 0)
 }
+
+// Warn implements [auth.Arrival].
+func (a *arrival) Warn(text string) { a.req.Warn(text) }
 
 // await waits for what other servers of the same data have acknowledged, unless the request
 // has waited for that already: from then on, the store is read as this process has it.

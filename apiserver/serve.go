@@ -123,7 +123,7 @@ func (s *Server) admitted(w *exchange.Writer, r *http.Request, req *endpoint.Req
 // allowed authenticates and authorizes a request on a state of the store that is not older
 // than the request.
 func (s *Server) allowed(ctx context.Context, w *exchange.Writer, r *http.Request, req *endpoint.Request, arrived *arrival) error {
-	user, err := arrived.authenticate(auth.WithWarn(ctx, req.Warnings.Add), r)
+	user, err := arrived.authenticate(ctx, r)
 	if err != nil {
 		return err
 	}

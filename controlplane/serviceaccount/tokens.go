@@ -173,8 +173,8 @@ func (t *Tokens) AuthenticateToken(ctx context.Context, token string, audiences 
 // freshen waits until the store shows what was acknowledged before a token came, deletions
 // of what it is bound to included.
 func (t *Tokens) freshen(ctx context.Context, of *auth.User, token string) error {
-	if f := auth.FreshenFrom(ctx); f != nil {
-		return f(ctx, of, token)
+	if arrival := auth.ArrivalFrom(ctx); arrival != nil {
+		return arrival.Freshen(ctx, of, token)
 	}
 	return t.o.Store.Sync(ctx, 0)
 }
@@ -316,9 +316,9 @@ func (c checker) legacy(ctx context.Context, s *claims, secret *corev1.Secret) (
 	}
 	var account corev1.ServiceAccount
 	rec := c.view.Get(storage.Key{Bucket: accounts, Name: s.LegacyNamespace + "/" + s.LegacyAccount})
-	if rec != nil && json.Unmarshal(rec.Value, &account) == nil &&
+	if arrival := auth.ArrivalFrom(ctx); arrival != nil && rec != nil && json.Unmarshal(rec.Value, &account) == nil &&
 		slices.ContainsFunc(account.Secrets, func(r corev1.ObjectReference) bool { return r.Name == s.LegacySecret }) {
-		auth.Warn(ctx, "Use tokens from the TokenRequest API or manually created secret-based tokens instead of auto-generated secret-based tokens.")
+		arrival.Warn("Use tokens from the TokenRequest API or manually created secret-based tokens instead of auto-generated secret-based tokens.")
 	}
 	return userOf(s.LegacyNamespace, reference{Name: s.LegacyAccount, UID: s.LegacyAccountUID}), nil
 }
