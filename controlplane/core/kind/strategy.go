@@ -22,16 +22,10 @@ type strategy[T any, P Object[T]] struct {
 	kind Definition[T, P]
 	// trees of the type, worked out when an object is first written.
 	trees func() fieldTrees
-	// declared are rules of the type, worked out when an object is first validated.
-	declared func() *declared.Rules
 }
 
 func (k Definition[T, P]) rules() *strategy[T, P] {
-	return &strategy[T, P]{
-		kind:     k,
-		trees:    sync.OnceValue(func() fieldTrees { return treesOf(reflect.TypeFor[T]()) }),
-		declared: sync.OnceValue(func() *declared.Rules { return declared.Of(reflect.TypeFor[T]()) }),
-	}
+	return &strategy[T, P]{kind: k, trees: sync.OnceValue(func() fieldTrees { return treesOf(reflect.TypeFor[T]()) })}
 }
 
 // canonicalize is [resource.Version.Canonicalize].
@@ -93,7 +87,7 @@ func (s *strategy[T, P]) Validate(_ context.Context, obj, old resource.Object) f
 		}
 		errs = append(errs, s.kind.Validate(obj.(P), before)...)
 	}
-	return append(errs, s.declared().Validate(obj, old)...)
+	return append(errs, declared.Of(reflect.TypeFor[T]()).Validate(obj, old)...)
 }
 
 // Warnings about an accepted object.
@@ -152,7 +146,7 @@ func (s statusStrategy[T, P]) Validate(_ context.Context, obj, old resource.Obje
 	if s.kind.ValidateStatus != nil {
 		errs = append(errs, s.kind.ValidateStatus(obj.(P), old.(P))...)
 	}
-	return append(errs, s.declared().Validate(obj, old)...)
+	return append(errs, declared.Of(reflect.TypeFor[T]()).Validate(obj, old)...)
 }
 
 // Warnings implements resource.Strategy: those about an object are not about its
