@@ -64,9 +64,7 @@ func validateBinding(ref rbacv1.RoleRef, subjects []rbacv1.Subject, namespaced b
 	} else {
 		valid.Supported(&at, "kind", ref.Kind, "ClusterRole")
 	}
-	if ref.Name != "" {
-		at.PathSegment("name", ref.Name)
-	}
+	at.OptionalPathSegment("name", ref.Name)
 	for i, s := range subjects {
 		p := field.NewPath("subjects").Index(i)
 		switch s.Kind {

@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -241,8 +240,8 @@ func validateIngressClass(c, old *networkingv1.IngressClass) field.ErrorList {
 	if p.APIGroup != nil {
 		at.Subdomain("apiGroup", *p.APIGroup)
 	}
-	at.Problems("kind", p.Kind, content.IsPathSegmentName(p.Kind))
-	at.Problems("name", p.Name, content.IsPathSegmentName(p.Name))
+	at.OptionalPathSegment("kind", p.Kind)
+	at.OptionalPathSegment("name", p.Name)
 	const cluster, namespaced = networkingv1.IngressClassParametersReferenceScopeCluster, networkingv1.IngressClassParametersReferenceScopeNamespace
 	switch kind.Value(p.Scope) {
 	case cluster:

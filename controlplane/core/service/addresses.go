@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
-	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -122,8 +121,8 @@ func validateIPAddress(a, _ *networkingv1.IPAddress) field.ErrorList {
 	if p.Group != "" {
 		at.Subdomain("group", p.Group)
 	}
-	at.Problems("resource", p.Resource, content.IsPathSegmentName(p.Resource))
-	at.Problems("name", p.Name, content.IsPathSegmentName(p.Name))
-	at.Problems("namespace", p.Namespace, content.IsPathSegmentName(p.Namespace))
+	at.OptionalPathSegment("resource", p.Resource)
+	at.OptionalPathSegment("name", p.Name)
+	at.OptionalPathSegment("namespace", p.Namespace)
 	return errs
 }

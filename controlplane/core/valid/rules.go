@@ -47,8 +47,14 @@ func (f *Field) Namespace(name, value string) {
 // PathSegment requires a name that can be a segment of a path.
 func (f *Field) PathSegment(name, value string) {
 	if f.NonEmpty(name, value) {
-		f.Problems(name, value, content.IsPathSegmentName(value))
+		f.OptionalPathSegment(name, value)
 	}
+}
+
+// OptionalPathSegment checks the same of a name that may be missing, or of which that it is
+// there is declared.
+func (f *Field) OptionalPathSegment(name, value string) {
+	f.Problems(name, value, content.IsPathSegmentName(value))
 }
 
 // Qualified checks a name that may have a domain.
