@@ -7,7 +7,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
 	"os"
@@ -149,7 +148,7 @@ type tails struct {
 	now     func() dashboard.Now
 	first   []trace.Record
 	tails   []*recording.Tail
-	trouble error
+	trouble []string // what could not be read, each once: a page looks again and again
 }
 
 // ProjectSource is a source of the records in a directory, which need not be there yet. now
@@ -180,10 +179,13 @@ func (t *tails) New() iter.Seq[trace.Record] {
 		}
 		for _, tail := range t.tails {
 			for record, err := range tail.New() {
-				if err != nil {
-					t.trouble = errors.Join(t.trouble, err)
-				} else if !yield(record) {
-					return
+				switch {
+				case err == nil:
+					if !yield(record) {
+						return
+					}
+				case !slices.Contains(t.trouble, err.Error()):
+					t.trouble = append(t.trouble, err.Error())
 				}
 			}
 		}
@@ -195,8 +197,8 @@ func (t *tails) Now() (now dashboard.Now) {
 	if t.now != nil {
 		now = t.now()
 	}
-	if t.trouble != nil {
-		now.Trouble = t.trouble.Error()
+	if len(t.trouble) > 0 {
+		now.Trouble = strings.Join(t.trouble, "\n")
 	}
 	return now
 }

@@ -4,6 +4,7 @@
 package explain
 
 import (
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -114,6 +115,30 @@ func TestPageOfAProjectBeginsBeforeThereAreRecords(t *testing.T) {
 	}
 	if trouble := s.Now().Trouble; trouble != "" {
 		t.Errorf("it could not read: %s", trouble)
+	}
+}
+
+func TestWhatCannotBeReadIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "records")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := ProjectSource(dir, nil)
+	looks := func() {
+		for range s.New() {
+			t.Error("there is a record")
+		}
+	}
+	looks()
+	if err := errors.Join(os.Remove(dir), os.WriteFile(dir, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	looks()
+	first := s.Now().Trouble
+	looks() // a page looks again and again
+	if again := s.Now().Trouble; first == "" || again != first {
+		t.Errorf("it says %q, and then %q", first, again)
 	}
 }
 
