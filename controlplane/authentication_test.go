@@ -20,7 +20,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/cert"
 
 	"github.com/steer-dev/steer/apiserver/auth"
@@ -146,15 +145,7 @@ func TestAuthenticationAcceptsUsersOfAFrontProxy(t *testing.T) {
 func TestAnonymousRequestsMayAskForTheGivenPathsOnly(t *testing.T) {
 	t.Parallel()
 	plane, api := listening(t, controlplane.Options{Authentication: controlplane.Authentication{AnonymousPaths: []string{"/livez"}}})
-	kubeconfig, err := plane.Kubeconfig()
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stranger := apiOf(t, rest.AnonymousClientConfig(config))
+	stranger := apiOf(t, rest.AnonymousClientConfig(configOf(t, plane)))
 	for path, want := range map[string]int{"/livez": 200, "/readyz": 401, "/livez/ping": 401, "/version": 401, "/api/v1/namespaces": 401} {
 		if code, body := stranger.do("GET", path, ""); code != want {
 			t.Errorf("GET %s without credentials: %d %s, want %d", path, code, body, want)

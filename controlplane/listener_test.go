@@ -39,6 +39,12 @@ func listening(t *testing.T, o controlplane.Options) (*controlplane.Plane, *api)
 	if err := plane.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	return plane, apiOf(t, configOf(t, plane))
+}
+
+// configOf is the one of the kubeconfig that a plane gives out.
+func configOf(t *testing.T, plane *controlplane.Plane) *rest.Config {
+	t.Helper()
 	kubeconfig, err := plane.Kubeconfig()
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +53,7 @@ func listening(t *testing.T, o controlplane.Options) (*controlplane.Plane, *api)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return plane, apiOf(t, config)
+	return config
 }
 
 // Connections that were there go on, requests in process need none, and one that ends makes room.
@@ -99,14 +105,7 @@ func TestKubeconfigReachesTheListener(t *testing.T) {
 func TestKubeconfigNamesTheBalancer(t *testing.T) {
 	t.Parallel()
 	plane, _ := listening(t, controlplane.Options{Endpoint: "api.example.com:6443"})
-	raw, err := plane.Kubeconfig()
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := clientcmd.RESTConfigFromKubeConfig(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := configOf(t, plane)
 	equal(t, "server", "https://api.example.com:6443", config.Host)
 	config.Dial = func(ctx context.Context, network, _ string) (net.Conn, error) { // what a balancer does
 		return new(net.Dialer).DialContext(ctx, network, strings.TrimPrefix(plane.URL(), "https://"))
@@ -153,14 +152,7 @@ func first(code int, _ []byte) int { return code }
 // clientPair returns the certificate and key in a plane's kubeconfig.
 func clientPair(t *testing.T, plane *controlplane.Plane) (crt, key []byte) {
 	t.Helper()
-	kubeconfig, err := plane.Kubeconfig()
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := configOf(t, plane)
 	return config.CertData, config.KeyData
 }
 
