@@ -38,6 +38,7 @@ type site struct {
 	plan     *plan    // of its type
 
 	element, key *site
+	keys         []string                     // fields by which elements of a list are told apart
 	unique       bool                         // no two elements have one identity
 	identity     func(v reflect.Value) string // of an element; nil: which one of an old list it was is unknown
 }
@@ -111,9 +112,8 @@ func nameOf(f reflect.StructField) string {
 // site is that of a value of a type with rules of its own.
 func (c compiler) site(t reflect.Type, rules []string) site {
 	var s site
-	var keys []string
 	for _, text := range rules {
-		s.add(t, text, &keys)
+		s.add(t, text)
 	}
 	switch kind := behind(t).Kind(); {
 	case slices.Contains(rules, "opaqueType"):
@@ -129,8 +129,8 @@ func (c compiler) site(t reflect.Type, rules []string) site {
 	default:
 		s.plan = c.plan(behind(t))
 	}
-	if len(keys) > 0 {
-		s.identity = ofKeys(behind(t).Elem(), keys)
+	if len(s.keys) > 0 {
+		s.identity = ofKeys(behind(t).Elem(), s.keys)
 	}
 	if slices.Contains(rules, "customUnique") {
 		s.unique = false

@@ -35,9 +35,8 @@ func enabled(gate string) (on, known bool) {
 	return false, false
 }
 
-// add adds what a marker says of a value of type t. Fields by which elements of a list are
-// told apart are added to keys.
-func (s *site) add(t reflect.Type, text string, keys *[]string) {
+// add adds what a marker says of a value of type t.
+func (s *site) add(t reflect.Type, text string) {
 	name, argument, rest := parse(text)
 	switch name {
 	case "optional":
@@ -78,26 +77,26 @@ func (s *site) add(t reflect.Type, text string, keys *[]string) {
 			s.unique = true // by keys, which markers of their own name
 		}
 	case "listMapKey":
-		*keys = append(*keys, rest)
+		s.keys = append(s.keys, rest)
 	case "eachVal":
 		if s.element == nil {
 			s.element = &site{compared: true}
 		}
-		s.element.add(behind(t).Elem(), rest, keys)
+		s.element.add(behind(t).Elem(), rest)
 	case "eachKey":
 		if s.key == nil {
 			s.key = &site{compared: true}
 		}
-		s.key.add(behind(t).Key(), rest, keys)
+		s.key.add(behind(t).Key(), rest)
 	case "subfield":
-		s.field(behind(t), argument).add(behind(t), rest, keys)
+		s.field(behind(t), argument).add(behind(t), rest)
 	case "ifEnabled", "ifDisabled":
 		on, known := enabled(argument)
 		if !known {
 			panic(unknown(text))
 		}
 		if on == (name == "ifEnabled") {
-			s.add(t, rest, keys)
+			s.add(t, rest)
 		}
 	case "opaqueType", "customUnique": // of the whole site
 	case "unionMember", "zeroOrOneOfMember": // of the struct around it
