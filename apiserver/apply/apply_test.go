@@ -125,23 +125,18 @@ func stored(obj Object) *unstructured.Unstructured {
 }
 
 // underWay returns an object as managers get it from the server.
-func underWay(obj Object) Object {
-	if u, ok := obj.(*unstructured.Unstructured); ok {
-		return doc.New(u.DeepCopy().Object)
-	}
-	return obj
-}
+func underWay(obj *unstructured.Unstructured) *doc.Doc { return doc.New(obj.DeepCopy().Object) }
 
-func mustApply(t testing.TB, m *FieldManager, live Object, body, manager string, force bool) *unstructured.Unstructured {
+func mustApply(t testing.TB, m *FieldManager, live *unstructured.Unstructured, body, manager string, force bool) *unstructured.Unstructured {
 	t.Helper()
-	out, err := m.Apply(t.Context(), underWay(live), widget(t, body), manager, force)
+	out, err := m.Apply(t.Context(), underWay(live), underWay(widget(t, body)), manager, force)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return stored(out)
 }
 
-func mustUpdate(t testing.TB, m *FieldManager, live, obj Object, manager string) *unstructured.Unstructured {
+func mustUpdate(t testing.TB, m *FieldManager, live, obj *unstructured.Unstructured, manager string) *unstructured.Unstructured {
 	t.Helper()
 	out, err := m.Update(t.Context(), underWay(live), underWay(obj), manager)
 	if err != nil {
@@ -170,7 +165,7 @@ func TestConflictsAndForce(t *testing.T) {
 	live := mustApply(t, m, empty(), `spec: {replicas: 1, colour: red}`, "alice", false)
 	live = mustApply(t, m, live, `spec: {replicas: 1}`, "bob", false) // equal values are shared
 
-	_, err := m.Apply(t.Context(), live, widget(t, `spec: {replicas: 2, colour: blue}`), "carol", false)
+	_, err := m.Apply(t.Context(), live, underWay(widget(t, `spec: {replicas: 2, colour: blue}`)), "carol", false)
 	var status *apierrors.StatusError
 	if !apierrors.IsConflict(err) || !asStatus(err, &status) {
 		t.Fatalf("error %v, want a conflict", err)
@@ -222,15 +217,15 @@ func TestRefusedConfigurations(t *testing.T) {
 	m, _ := endpoints(t)
 	withRecord := widget(t, "")
 	withRecord.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "x"}})
-	if _, err := m.Apply(t.Context(), empty(), withRecord, "a", false); !apierrors.IsBadRequest(err) || err.Error() != "metadata.managedFields must be nil" {
+	if _, err := m.Apply(t.Context(), empty(), underWay(withRecord), "a", false); !apierrors.IsBadRequest(err) || err.Error() != "metadata.managedFields must be nil" {
 		t.Errorf("error %v, want a bad request about managedFields", err)
 	}
 	other := widget(t, "")
 	other.SetKind("Gadget")
-	if _, err := m.Apply(t.Context(), empty(), other, "a", false); !apierrors.IsBadRequest(err) || err.Error() != "invalid object type: example.com/v1, Kind=Gadget" {
+	if _, err := m.Apply(t.Context(), empty(), underWay(other), "a", false); !apierrors.IsBadRequest(err) || err.Error() != "invalid object type: example.com/v1, Kind=Gadget" {
 		t.Errorf("error %v, want a bad request about the kind", err)
 	}
-	if _, err := m.Apply(t.Context(), empty(), widget(t, `spec: {nope: 1}`), "a", false); err == nil || !strings.Contains(err.Error(), ".spec.nope: field not declared in schema") {
+	if _, err := m.Apply(t.Context(), empty(), underWay(widget(t, `spec: {nope: 1}`)), "a", false); err == nil || !strings.Contains(err.Error(), ".spec.nope: field not declared in schema") {
 		t.Errorf("error %v, want one about the undeclared field", err)
 	}
 }
@@ -269,7 +264,7 @@ func TestUpdateThatChangesOnlyTimesIsUndone(t *testing.T) {
 		now := metav1.Now()
 		entries[0].Time = &now
 		next.SetManagedFields(entries)
-		before, after := underWay(live).(*doc.Doc), underWay(next).(*doc.Doc)
+		before, after := underWay(live), underWay(next)
 		KeepTimes(before, after)
 		if diff := cmp.Diff(before.Content(), after.Content()); diff != "" {
 			t.Errorf("object (-live +next):\n%s", diff)
@@ -353,7 +348,7 @@ func TestTypedObjects(t *testing.T) {
 	}
 	configuration := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"b": "2"}}}
 	configuration.SetGroupVersionKind(kind)
-	applied, err := m.Apply(t.Context(), created, configuration, "bob", false)
+	applied, err := m.Apply(t.Context(), created, underWay(configuration), "bob", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -381,7 +376,7 @@ func TestApplyCreatesTypedObjects(t *testing.T) {
 	})
 	configuration := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(3)}}}
 	configuration.SetGroupVersionKind(kind)
-	applied, err := m.Apply(t.Context(), &corev1.ReplicationController{}, configuration, "bob", false)
+	applied, err := m.Apply(t.Context(), &corev1.ReplicationController{}, underWay(configuration), "bob", false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func large(b *testing.B, colour string) *unstructured.Unstructured {
 
 func BenchmarkCreate(b *testing.B) {
 	m, _ := endpoints(b)
-	obj, none := underWay(large(b, "red")).(*doc.Doc), underWay(empty())
+	obj, none := underWay(large(b, "red")), underWay(empty())
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := m.Update(b.Context(), none, obj.Copy(), "bench"); err != nil {
@@ -40,8 +40,8 @@ func BenchmarkCreate(b *testing.B) {
 
 func BenchmarkUpdate(b *testing.B) {
 	m, _ := endpoints(b)
-	live := underWay(mustUpdate(b, m, empty(), large(b, "red"), "creator")).(*doc.Doc)
-	next := underWay(large(b, "blue")).(*doc.Doc)
+	live := underWay(mustUpdate(b, m, empty(), large(b, "red"), "creator"))
+	next := underWay(large(b, "blue"))
 	doc.SetManagedFields(next, doc.ManagedFields(live))
 	b.ReportAllocs()
 	for b.Loop() {
@@ -53,7 +53,7 @@ func BenchmarkUpdate(b *testing.B) {
 
 func BenchmarkStatusUpdate(b *testing.B) {
 	m, status := endpoints(b)
-	live := underWay(mustUpdate(b, m, empty(), large(b, "red"), "creator")).(*doc.Doc)
+	live := underWay(mustUpdate(b, m, empty(), large(b, "red"), "creator"))
 	next := live.Copy()
 	next.SetContent(map[string]any{"status": map[string]any{"ready": int64(1)}}, "status")
 	b.ReportAllocs()
@@ -66,12 +66,12 @@ func BenchmarkStatusUpdate(b *testing.B) {
 
 func BenchmarkApply(b *testing.B) {
 	m, _ := endpoints(b)
-	configuration, changed := large(b, "red"), large(b, "blue")
+	configuration, changed := underWay(large(b, "red")), underWay(large(b, "blue"))
 	live, err := m.Apply(b.Context(), underWay(empty()), configuration, "bench", false)
 	if err != nil {
 		b.Fatal(err)
 	}
-	for name, next := range map[string]*unstructured.Unstructured{"change": changed, "noop": configuration} {
+	for name, next := range map[string]*doc.Doc{"change": changed, "noop": configuration} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -196,7 +196,7 @@ func typedApply(t *testing.T, r *rand.Rand, endpoint *FieldManager, live, of Obj
 	var want Object
 	out, wantErr := library.Apply(live.DeepCopyObject(), configuration.DeepCopy(), name, force)
 	if wantErr == nil {
-		want, wantErr = endpoint.typed(out, configuration)
+		want, wantErr = endpoint.typed(out, underWay(configuration))
 	}
 	did := "apply"
 	if apierrors.IsConflict(wantErr) {
@@ -204,12 +204,12 @@ func typedApply(t *testing.T, r *rand.Rand, endpoint *FieldManager, live, of Obj
 	}
 	if wantErr == nil || did == "conflict" {
 		all[did]++
-		if _, short, _ := endpoint.applyFast(live, configuration, name, force); short {
+		if _, short, _ := endpoint.applyFast(live, underWay(configuration), name, force); short {
 			fast[did]++
 		}
 	}
 	before := recorded(t, live)
-	got, err := endpoint.Apply(t.Context(), live, configuration.DeepCopy(), name, force)
+	got, err := endpoint.Apply(t.Context(), live, underWay(configuration), name, force)
 	if diff := cmp.Diff(failure(wantErr), failure(err)); diff != "" {
 		t.Fatalf("apply of %v by %s to %s: error (-library +ours):\n%s", configuration.Object, name, before, diff)
 	}

@@ -123,11 +123,11 @@ func (w *writers) apply(t *testing.T, endpoint, reference *FieldManager, live, c
 	if wantErr == nil || did == "conflict" {
 		w.all[did]++
 	}
-	if _, fast, _ := endpoint.applyFast(underWay(live), configuration, name, force); fast {
+	if _, fast, _ := endpoint.applyFast(underWay(live), underWay(configuration), name, force); fast {
 		w.fast[did]++
 	}
 	was := underWay(live)
-	got, err := endpoint.Apply(t.Context(), was, configuration.DeepCopy(), name, force)
+	got, err := endpoint.Apply(t.Context(), was, underWay(configuration), name, force)
 	if diff := gocmp.Diff(failure(wantErr), failure(err)); diff != "" {
 		t.Fatalf("apply of %v by %s to %v: error (-library +ours):\n%s", configuration.Object, name, live.Object, diff)
 	}

@@ -13,20 +13,6 @@ import (
 	"github.com/steer-dev/steer/internal/jsontext"
 )
 
-// contentObject returns decoded JSON as text.
-func contentObject(content map[string]any) (fields.Object, bool) {
-	out := make(fields.Object, 0, len(content))
-	for name, value := range content {
-		text, ok := jsontext.EncodeValue(value)
-		if !ok {
-			return nil, false
-		}
-		out = append(out, fields.Member{Name: name, Value: text})
-	}
-	out.Sort()
-	return out, true
-}
-
 // docObject returns an object without a Go type as text, its metadata on demand; false if it has
 // none.
 func docObject(d *doc.Doc, full bool) (fields.Object, bool) {

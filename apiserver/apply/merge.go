@@ -11,12 +11,12 @@ import (
 	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/steer-dev/steer/apiserver/apply/internal/fields"
+	"github.com/steer-dev/steer/apiserver/internal/doc"
 )
 
-// Apply merges the applied configuration, an unstructured object, into live and returns
+// Apply merges the applied configuration, a resource.Doc, into live and returns
 // the result with its managedFields set. live, which is not changed, is an empty object
 // if the apply creates. The result may share memory with both.
 //
@@ -24,7 +24,7 @@ import (
 // times included. Fields that other managers own are a conflict, an error with status
 // 409 and one cause per field, unless force is set; managedFields in the configuration,
 // or another kind than that of the endpoint, are a 400.
-func (m *FieldManager) Apply(ctx context.Context, live, applied Object, manager string, force bool) (Object, error) {
+func (m *FieldManager) Apply(ctx context.Context, live Object, applied *doc.Doc, manager string, force bool) (Object, error) {
 	if out, certain, err := m.applyFast(live, applied, manager, force); certain {
 		return out, err
 	}
@@ -54,21 +54,19 @@ const (
 // them, or move to this one.
 //
 //steer:fast comparison
-func (m *FieldManager) applyFast(live, applied Object, manager string, force bool) (out Object, certain bool, err error) {
+func (m *FieldManager) applyFast(live Object, applied *doc.Doc, manager string, force bool) (out Object, certain bool, err error) {
 	root, resets := m.root(), m.resets()
-	configuration, isUnstructured := applied.(*unstructured.Unstructured)
-	if root == nil || resets == nil || !isUnstructured || !utf8.ValidString(manager) || !m.ofVersion(live) || configuration.GroupVersionKind() != m.binding.Kind {
+	if root == nil || resets == nil || !utf8.ValidString(manager) || !m.ofVersion(live) || applied.GroupVersionKind() != m.binding.Kind {
 		return nil, false, nil
 	}
 	before, record, ok := m.current(live)
 	if !ok {
 		return nil, false, nil
 	}
-	metadata, _ := configuration.Object["metadata"].(map[string]any)
-	if _, has := metadata["managedFields"]; has || metadata == nil {
+	if _, has := doc.Metadata(applied); !has || doc.ManagedFields(applied).Exists() {
 		return nil, false, nil // an error, which the library returns
 	}
-	wished, ok := contentObject(configuration.Object)
+	wished, ok := docObject(applied, true)
 	if !ok {
 		return nil, false, nil
 	}

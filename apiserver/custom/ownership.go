@@ -99,7 +99,7 @@ type scaleOwnership struct{ *apply.Scale }
 
 // Apply refuses, as Kubernetes does, an object that does not exist: to say whose a count is
 // that has no owner, it would need to convert the Scale of a custom resource.
-func (s scaleOwnership) Apply(ctx context.Context, live, applied resource.Object, manager string, force bool) (resource.Object, error) {
+func (s scaleOwnership) Apply(ctx context.Context, live resource.Object, applied *resource.Doc, manager string, force bool) (resource.Object, error) {
 	if len(live.GetManagedFields()) == 0 && applied.GetObjectKind().GroupVersionKind() == autoscalingv1.SchemeGroupVersion.WithKind("Scale") {
 		return nil, errors.New("failed to create manager for existing fields: failed to convert live object (/; autoscaling/v1, Kind=Scale) to proper version: " +
 			"request to convert CR to an invalid group/version: autoscaling/v1")

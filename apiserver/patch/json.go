@@ -6,6 +6,8 @@ package patch
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	kjson "sigs.k8s.io/json"
@@ -61,20 +63,35 @@ func parseJSON(body []byte, o Options) (Patch, error) {
 	return p, nil
 }
 
-func (p *jsonPatch) Apply(doc map[string]any) (map[string]any, error) {
-	return p.change(runtime.DeepCopyJSON(doc))
+// Apply implements [Patch].
+func (p *jsonPatch) Apply(d *doc.Doc) (*doc.Doc, error) {
+	names, managedFields := p.members()
+	return decoded(d, names, managedFields, p.change)
 }
 
-// ApplyDoc implements [Patch].
-func (p *jsonPatch) ApplyDoc(d *doc.Doc) (*doc.Doc, error) {
-	content, err := p.change(d.Content())
-	if err != nil {
-		return nil, err
+// members returns the members of the object that the operations name, none if they may name
+// all, and whether managedFields may be among what they name.
+func (p *jsonPatch) members() (names []string, managedFields bool) {
+	for i := range p.operations {
+		for _, pointer := range []*string{p.operations[i].Path, p.operations[i].From} {
+			if pointer == nil {
+				continue
+			}
+			parts := strings.SplitN(*pointer, "/", 4)
+			if len(parts) < 2 {
+				return nil, true
+			}
+			name := unescape(parts[1])
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+			managedFields = managedFields || name == "metadata" && (len(parts) == 2 || unescape(parts[2]) == "managedFields")
+		}
 	}
-	return doc.New(content), nil
+	return names, managedFields || len(names) == 0
 }
 
-// change is Apply in place.
+// change applies the operations in place.
 func (p *jsonPatch) change(doc map[string]any) (map[string]any, error) {
 	d := document{root: doc, copyLeft: p.maxCopy, maxCopy: p.maxCopy, shiftLeft: p.maxShift}
 	for i := range p.operations {

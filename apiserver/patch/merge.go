@@ -5,10 +5,12 @@ package patch
 
 import (
 	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/steer-dev/steer/apiserver/internal/doc"
 	"github.com/steer-dev/steer/internal/jsontext"
 )
 
@@ -35,8 +37,22 @@ func parseMerge(body []byte, o Options) (Patch, error) {
 	return p, nil
 }
 
-func (p *mergePatch) Apply(doc map[string]any) (map[string]any, error) {
-	return merge(doc, p.body), nil
+// Apply implements [Patch]: members that are objects are merged as text.
+func (p *mergePatch) Apply(d *doc.Doc) (*doc.Doc, error) {
+	out, rest := d.Copy(), map[string]any{}
+	for name, value := range p.body {
+		if text, ok := mergeText(d.Member(name), value); ok {
+			out.SetMember(name, doc.OfText(text))
+		} else {
+			rest[name] = value
+		}
+	}
+	if len(rest) == 0 {
+		return out, nil
+	}
+	return decoded(out, slices.Collect(maps.Keys(rest)), namesManagedFields(rest), func(content map[string]any) (map[string]any, error) {
+		return merge(content, rest), nil
+	})
 }
 
 // merge returns doc with the patch applied, sharing the unchanged parts.

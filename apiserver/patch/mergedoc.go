@@ -4,49 +4,11 @@
 package patch
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/steer-dev/steer/apiserver/internal/doc"
 	"github.com/steer-dev/steer/internal/jsontext"
 )
-
-// ApplyDoc implements [Patch]: members that the patch does not have are not decoded, and an
-// object is merged as text.
-func (p *mergePatch) ApplyDoc(d *doc.Doc) (*doc.Doc, error) {
-	out := d.Copy()
-	for name, value := range p.body {
-		was := d.Member(name)
-		switch metadata, ok := doc.Metadata(d); {
-		case name == "metadata" && ok:
-			mergeMetadata(out, metadata, value)
-		case value == nil:
-			out.SetMember(name, doc.Value{})
-		default:
-			if text, ok := mergeText(was, value); ok {
-				out.SetMember(name, doc.OfText(text))
-				continue
-			}
-			out.SetContent(merge(map[string]any{name: was.Decode()}, map[string]any{name: value}), name)
-		}
-	}
-	return out, nil
-}
-
-// mergeMetadata merges a value into metadata that is an object.
-func mergeMetadata(out *doc.Doc, metadata map[string]any, value any) {
-	record := doc.ManagedFields(out)
-	patch, _ := value.(map[string]any)
-	if _, changed := patch["managedFields"]; changed && record.Exists() {
-		metadata = maps.Clone(metadata)
-		metadata["managedFields"] = record.Decode()
-		record = doc.Value{}
-	}
-	out.SetContent(merge(map[string]any{"metadata": metadata}, map[string]any{"metadata": value}), "metadata")
-	if patch != nil && record.Exists() {
-		doc.SetManagedFields(out, record)
-	}
-}
 
 // mergeText merges a value into a member that is an object, as text.
 //

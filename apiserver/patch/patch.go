@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package patch applies the patch formats of the Kubernetes API to decoded
+// Package patch applies the patch formats of the Kubernetes API to
 // objects: JSON patch (RFC 6902), JSON merge patch (RFC 7396) and strategic
 // merge patch.
 //
@@ -21,6 +21,7 @@ package patch
 
 import (
 	"encoding/json"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -46,18 +47,12 @@ const maxShift = 1 << 28
 
 // Patch is a parsed patch. It is immutable and safe for concurrent use.
 type Patch interface {
-	// Apply returns doc with the patch applied, and leaves doc alone. The result
-	// may share memory with doc, so that neither may be changed in depth
-	// afterwards, but never with the patch.
-	//
-	// doc holds what a JSON decoder of Kubernetes produces: map[string]any, []any,
-	// string, bool, int64, float64 and nil.
-	Apply(doc map[string]any) (map[string]any, error)
-
-	// ApplyDoc is Apply for an object without a Go type, a [resource.Doc].
+	// Apply returns an object, a [resource.Doc], with the patch applied, and leaves
+	// the one that it is given alone. Members that the patch does not name are not
+	// decoded.
 	//
 	// [resource.Doc]: https://pkg.go.dev/github.com/steer-dev/steer/apiserver/resource#Doc
-	ApplyDoc(d *doc.Doc) (*doc.Doc, error)
+	Apply(d *doc.Doc) (*doc.Doc, error)
 
 	// Strict lists duplicate and unknown fields of the patch body in the order
 	// in which they occur. It is empty unless [Options.Strict] was set.
@@ -113,3 +108,36 @@ func parse(t types.PatchType, body []byte, o Options) (Patch, error) {
 type findings []error
 
 func (f findings) Strict() []error { return f }
+
+// decoded has a library change some members of an object, or all if none is named, as decoded
+// JSON. managedFields, mostly the longest of all, are left out unless they change.
+func decoded(d *doc.Doc, names []string, managedFields bool, change func(content map[string]any) (map[string]any, error)) (*doc.Doc, error) {
+	out, record := d.Copy(), doc.ManagedFields(d)
+	if !managedFields {
+		doc.SetManagedFields(out, doc.Value{})
+	}
+	content, err := change(out.Content(names...))
+	if err != nil {
+		return nil, err
+	}
+	out.SetContent(content, names...)
+	if !managedFields {
+		doc.SetManagedFields(out, record)
+	}
+	return out, nil
+}
+
+// namesManagedFields reports whether a merge patch may change managedFields.
+func namesManagedFields(patch map[string]any) bool {
+	value, has := patch["metadata"]
+	metadata, isObject := value.(map[string]any)
+	if !isObject {
+		return has
+	}
+	for name := range metadata {
+		if name == "managedFields" || strings.HasPrefix(name, "$") { // a directive of a strategic merge patch
+			return true
+		}
+	}
+	return false
+}

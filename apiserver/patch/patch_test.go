@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/steer-dev/steer/apiserver/internal/doc"
 )
 
 const (
@@ -60,11 +62,11 @@ func TestPatchedDocuments(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 2 { // a conflicting write applies a patch again
-				got, err := p.Apply(object(t, test.doc))
+				got, err := p.Apply(docOf(t, test.doc))
 				if err != nil {
 					t.Fatal(err)
 				}
-				if diff := cmp.Diff(object(t, test.want), got); diff != "" {
+				if diff := cmp.Diff(object(t, test.want), got.Content()); diff != "" {
 					t.Errorf("patched document (-want +got):\n%s", diff)
 				}
 			}
@@ -103,7 +105,7 @@ func TestRefusals(t *testing.T) {
 			t.Parallel()
 			p, err := Parse(test.kind, []byte(test.patch), Options{Strict: true})
 			if err == nil {
-				_, err = p.Apply(object(t, test.doc))
+				_, err = p.Apply(docOf(t, test.doc))
 			}
 			var status apierrors.APIStatus
 			if !errors.As(err, &status) || int(status.Status().Code) != test.code {
@@ -126,7 +128,7 @@ func TestStrategicDirectivesThatAreMalformed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Apply(object(t, `{"spec":{"a":1}}`)); !apierrors.IsBadRequest(err) {
+	if _, err := p.Apply(docOf(t, `{"spec":{"a":1}}`)); !apierrors.IsBadRequest(err) {
 		t.Errorf("error %v, want a bad request", err)
 	}
 }
@@ -138,7 +140,7 @@ func TestNestingIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Apply(object(t, `{"x":`+deep+`}`)); err == nil || !strings.Contains(err.Error(), "nest deeper") {
+	if _, err := p.Apply(docOf(t, `{"x":`+deep+`}`)); err == nil || !strings.Contains(err.Error(), "nest deeper") {
 		t.Errorf("error %v, want one about nesting", err)
 	}
 }
@@ -164,7 +166,7 @@ func TestMovesOfALargeSubtreeCostNoMoreThanReadingItOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		if _, err := p.Apply(map[string]any{"a": large, "b": map[string]any{}}); err != nil {
+		if _, err := p.(*jsonPatch).change(map[string]any{"a": large, "b": map[string]any{}}); err != nil {
 			t.Fatal(err)
 		}
 		return time.Since(began)
@@ -191,7 +193,7 @@ func TestJSONPatchBoundsTheElementsThatItShifts(t *testing.T) {
 		}
 		apply := func(most int) error {
 			p.(*jsonPatch).maxShift = most
-			_, err := p.Apply(map[string]any{"list": make([]any, length)})
+			_, err := p.Apply(doc.New(map[string]any{"list": make([]any, length)}))
 			return err
 		}
 		if err := apply(shifted * operations); err != nil {
@@ -242,6 +244,11 @@ func object(t testing.TB, doc string) map[string]any {
 		t.Fatal(err)
 	}
 	return out
+}
+
+func docOf(t testing.TB, text string) *doc.Doc {
+	t.Helper()
+	return doc.New(object(t, text))
 }
 
 func encode(t testing.TB, v any) string {

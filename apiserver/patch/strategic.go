@@ -5,6 +5,9 @@ package patch
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -30,7 +33,17 @@ func parseStrategic(body []byte, o Options) (Patch, error) {
 	return p, nil
 }
 
-func (p *strategicPatch) Apply(doc map[string]any) (out map[string]any, err error) {
+// Apply implements [Patch].
+func (p *strategicPatch) Apply(d *doc.Doc) (*doc.Doc, error) {
+	names := slices.Collect(maps.Keys(p.body))
+	if slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, "$") }) {
+		names = nil // a directive is about the whole object
+	}
+	return decoded(d, names, len(names) == 0 || namesManagedFields(p.body), p.change)
+}
+
+// change merges the patch into decoded JSON, in place.
+func (p *strategicPatch) change(content map[string]any) (out map[string]any, err error) {
 	// The library does not check the types of list elements and panics on a patch such
 	// as {"finalizers": [null]}; that is a patch which does not fit.
 	defer func() {
@@ -38,13 +51,10 @@ func (p *strategicPatch) Apply(doc map[string]any) (out map[string]any, err erro
 			out, err = nil, unprocessable(fmt.Errorf("the strategic merge patch does not fit the type of the object: %v", r))
 		}
 	}()
-	// The merge works in place, and removes directives from the patch.
-	out, err = strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(runtime.DeepCopyJSON(doc), runtime.DeepCopyJSON(p.body), p.schema)
+	// The merge removes directives from the patch.
+	out, err = strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(content, runtime.DeepCopyJSON(p.body), p.schema)
 	if err != nil {
 		return nil, strategicError(err)
 	}
 	return out, nil
 }
-
-// ApplyDoc implements [Patch]. Only a Go type has the tags that these patches need.
-func (p *strategicPatch) ApplyDoc(*doc.Doc) (*doc.Doc, error) { return nil, unsupported(Options{}) }

@@ -52,7 +52,7 @@ type FieldManager interface {
 	Update(ctx context.Context, live, obj Object, manager string) (Object, error)
 	// Apply merges the applied configuration into live. A conflict is an
 	// *errors.StatusError with reason Conflict.
-	Apply(ctx context.Context, live, applied Object, manager string, force bool) (Object, error)
+	Apply(ctx context.Context, live Object, applied *Doc, manager string, force bool) (Object, error)
 }
 
 // ScaleFieldManager may also be implemented by the FieldManager of a [Subresource] with a

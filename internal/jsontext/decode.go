@@ -289,54 +289,49 @@ func (d *decoding) number() (any, bool) {
 	return n, err == nil
 }
 
-// UnmarshalYAML decodes a YAML text that is plain JSON, as most clients send it, to the
-// value that a YAML parser returns. false means that the parser must decode it: the
-// text has something that YAML may read differently, such as fractions, escapes and
-// characters beyond ASCII.
+// PlainYAML reports whether a YAML parser makes of a text, if it is JSON, what a JSON parser
+// does, as of what most clients send as YAML. A text with something that YAML may read
+// differently, such as fractions, escapes and characters beyond ASCII, is not plain.
 //
 //steer:fast decode
-func UnmarshalYAML(text []byte) (object map[string]any, ok bool) {
+func PlainYAML(text []byte) bool {
 	key := 0       // the length of a key that ends here
 	first := false // only spaces on this line so far; no key ends on another line
+	quoted, digits := false, 0
 	for i, c := range text {
 		switch {
 		case c == ':' && first:
-			return nil, false
-		case c == '"', c == '\n':
+			return false
+		case c == '"':
+			key, quoted = 0, !quoted
+		case c == '\n':
 			key = 0
 		case c < ' ', c > '~', c == '\\', c == '<' && i > 0 && text[i-1] == '<':
-			return nil, false
+			return false
+		}
+		switch {
+		case quoted:
+		case c >= '0' && c <= '9':
+			if digits++; digits == maxYAMLDigits {
+				return false
+			}
+		case c == '.', digits > 0 && (c == 'e' || c == 'E'):
+			return false
+		default:
+			digits = 0
 		}
 		if key++; key > maxYAMLKey {
-			return nil, false
+			return false
 		}
 		first = c == '\n' || first && c == ' '
 	}
-	object, ok = Unmarshal(text)
-	return object, ok && !fractional(object)
+	return true
 }
 
-// maxYAMLKey is less than the length at which a YAML parser stops looking for the end
-// of a key.
-const maxYAMLKey = 1000
-
-// fractional reports whether a value contains a number that is not an integer.
-func fractional(value any) bool {
-	switch v := value.(type) {
-	case map[string]any:
-		for _, member := range v {
-			if fractional(member) {
-				return true
-			}
-		}
-	case []any:
-		for _, element := range v {
-			if fractional(element) {
-				return true
-			}
-		}
-	case float64:
-		return true
-	}
-	return false
-}
+const (
+	// maxYAMLKey is less than the length at which a YAML parser stops looking for the end
+	// of a key.
+	maxYAMLKey = 1000
+	// maxYAMLDigits is the number of digits from which on an integer may need more than 64 bits.
+	maxYAMLDigits = 19
+)

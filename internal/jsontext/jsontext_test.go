@@ -185,9 +185,8 @@ func TestReaderTakesNoValueForAnother(t *testing.T) {
 	}
 }
 
-// FuzzUnmarshalYAML: input that is accepted as plain JSON is what a strict YAML parser
-// returns.
-func FuzzUnmarshalYAML(f *testing.F) {
+// FuzzPlainYAML: JSON that is accepted as plain is what a strict YAML parser returns.
+func FuzzPlainYAML(f *testing.F) {
 	for _, seed := range []string{
 		`{"apiVersion":"v1","metadata":{"name":"x","labels":{"yes":"no","1":"2"}},"spec":{"n":-1,"on":true,"null":null,"l":[],"m":{},"s":"# - ? : ! & * | > %@ a: b"}}`,
 		"{\n  \"a\": {\n    \"b\": [\n      1\n    ]\n  }\n}\n", `{"a":1.0}`, `{"a":1e3}`, `{"<<":{"b":1}}`, `{"a":1,"a":2}`, `{"a":"\u00e9"}`, `{"a":"é"}`, `{"a":9223372036854775808}`, `{"a":-0}`,
@@ -196,8 +195,8 @@ func FuzzUnmarshalYAML(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		got, ok := jsontext.UnmarshalYAML(text)
-		if !ok {
+		got, ok := jsontext.Unmarshal(text)
+		if !ok || !jsontext.PlainYAML(text) {
 			return
 		}
 		raw, err := yaml.YAMLToJSONStrict(text)

@@ -35,7 +35,7 @@ func EncodeValue(value any) (text Text, ok bool) {
 	if text, ok = value.(Text); ok {
 		return text, true
 	}
-	if !hasCanonicalText(value) {
+	if !hasCanonicalText(value, 0) {
 		return "", false
 	}
 	out, err := appendValue(nil, value)
@@ -47,18 +47,21 @@ func EncodeValue(value any) (text Text, ok bool) {
 
 // hasCanonicalText reports whether encoding and decoding a value returns the same
 // value.
-func hasCanonicalText(value any) bool {
+func hasCanonicalText(value any, depth int) bool {
+	if depth > maxDepth {
+		return false
+	}
 	switch v := value.(type) {
 	case map[string]any:
 		for _, member := range v {
-			if !hasCanonicalText(member) {
+			if !hasCanonicalText(member, depth+1) {
 				return false
 			}
 		}
 		return v != nil
 	case []any:
 		for _, element := range v {
-			if !hasCanonicalText(element) {
+			if !hasCanonicalText(element, depth+1) {
 				return false
 			}
 		}

@@ -5,7 +5,6 @@ package endpoint
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -14,7 +13,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,10 +22,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/steer-dev/steer/apiserver/internal/body"
+	"github.com/steer-dev/steer/apiserver/internal/doc"
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/internal/negotiation"
 	"github.com/steer-dev/steer/apiserver/internal/objectmeta"
 	"github.com/steer-dev/steer/apiserver/internal/registry"
+	"github.com/steer-dev/steer/apiserver/internal/typed"
 	"github.com/steer-dev/steer/apiserver/patch"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/internal/jsontext"
@@ -111,7 +111,7 @@ type patcher struct {
 	// Exactly one of patch and applied is set.
 	patch     patch.Patch
 	strategic bool
-	applied   *unstructured.Unstructured
+	applied   *resource.Doc
 	findings  []error // strict decoding errors of the applied configuration
 	force     bool
 }
@@ -146,9 +146,11 @@ func (p *patcher) parseApplied(options *metav1.PatchOptions) error {
 			"this server does not track the fields of this kind, so nothing can be applied to it", 0, false)
 	}
 	p.force = options.Force != nil && *options.Force
-	if content, plain := jsontext.UnmarshalYAML(p.body); plain {
-		p.applied = &unstructured.Unstructured{Object: content}
-		return nil
+	if jsontext.PlainYAML(p.body) {
+		var plain bool
+		if p.applied, plain = doc.ParseFast(p.body); plain {
+			return nil
+		}
 	}
 	if p.directive != metav1.FieldValidationIgnore {
 		if _, err := yaml.YAMLToJSONStrict(p.body); err != nil {
@@ -161,12 +163,8 @@ func (p *patcher) parseApplied(options *metav1.PatchOptions) error {
 	if err != nil {
 		return apierrors.NewBadRequest(fmt.Sprintf("error encoding patch: %v", err))
 	}
-	p.applied = &unstructured.Unstructured{Object: map[string]any{}}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &p.applied.Object); err != nil {
+	if p.applied, err = resource.ParseDoc(raw); err != nil {
 		return apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
-	}
-	if p.applied.Object == nil {
-		p.applied.Object = map[string]any{}
 	}
 	return nil
 }
@@ -205,7 +203,7 @@ func (p *patcher) apply(ctx context.Context, old resource.Object) (resource.Obje
 		old = p.v.NewObject()
 		old.GetObjectKind().SetGroupVersionKind(p.kind)
 	}
-	obj, err := p.ownership.Apply(ctx, old, p.applied.DeepCopy(), p.op.Manager, p.force)
+	obj, err := p.ownership.Apply(ctx, old, p.applied, p.op.Manager, p.force)
 	if err != nil {
 		return nil, err
 	}
@@ -226,36 +224,36 @@ func (p *patcher) apply(ctx context.Context, old resource.Object) (resource.Obje
 	return obj, nil
 }
 
-// patched applies a patch to the JSON of an object.
+// patched applies a patch to the text of an object.
 func (p *patcher) patched(ctx context.Context, old resource.Object, rec *storage.Record) (resource.Object, error) {
-	value, err := p.encoded(ctx, old, rec)
+	d, custom := old.(*resource.Doc)
+	if !custom {
+		value, err := p.encoded(ctx, old, rec)
+		if err != nil {
+			return nil, err
+		}
+		if d, err = resource.ParseDoc(value); err != nil {
+			return nil, err
+		}
+	}
+	patched, err := p.patch.Apply(d)
 	if err != nil {
 		return nil, err
 	}
 	var obj resource.Object
 	var more []error
 	var invalid error
-	if d, ok := old.(*resource.Doc); ok {
-		if d, err = p.patch.ApplyDoc(d); err != nil {
-			return nil, err
-		}
-		obj, invalid = d, missingKind(d)
+	if custom {
+		obj, invalid = patched, missingKind(patched)
 	} else {
-		var content map[string]any
-		if err := kjson.UnmarshalCaseSensitivePreserveInts(value, &content); err != nil {
-			return nil, err
-		}
-		if content, err = p.patch.Apply(content); err != nil {
-			return nil, err
-		}
-		obj, more, invalid = p.decode(content)
+		obj, more, invalid = p.decode(patched)
 	}
 	var unknown []string
 	if invalid == nil {
 		unknown, invalid = p.strategy.Default(obj)
 	}
 	if invalid != nil {
-		return nil, p.refuse(value, invalid)
+		return nil, p.refuse(ctx, old, rec, invalid)
 	}
 	findings := slices.Clone(p.patch.Strict())
 	for _, path := range unknown {
@@ -266,7 +264,7 @@ func (p *patcher) patched(ctx context.Context, old resource.Object, rec *storage
 	}
 	if len(findings) > 0 {
 		if p.directive == metav1.FieldValidationStrict {
-			return nil, p.refuse(value, runtime.NewStrictDecodingError(findings))
+			return nil, p.refuse(ctx, old, rec, runtime.NewStrictDecodingError(findings))
 		}
 		body.Warn(p.op.Request, findings)
 	}
@@ -291,30 +289,35 @@ func missingKind(d *resource.Doc) error {
 	return nil
 }
 
-// decode turns a patched document into an object of a Go type and returns its unknown and
-// duplicate fields.
-func (p *patcher) decode(doc map[string]any) (resource.Object, []error, error) {
+// decode turns a patched object into one of a Go type and returns its unknown and duplicate
+// fields.
+func (p *patcher) decode(patched *resource.Doc) (resource.Object, []error, error) {
 	obj := p.v.New()
+	raw, err := patched.MarshalJSON()
+	if err != nil {
+		return nil, nil, err
+	}
+	sameKind := patched.GetKind() == p.kind.Kind && patched.GetAPIVersion() == p.kind.GroupVersion().String()
+	if sameKind && typed.DecodeFast(raw, obj) {
+		return obj, nil, nil
+	}
+	obj = p.v.New()
 	if p.strategic {
-		err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(doc, obj, true)
+		err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(patched.Content(), obj, true)
 		if strict, ok := runtime.AsStrictDecodingError(err); ok {
 			return obj, strict.Errors(), nil
 		}
 		return obj, nil, err
 	}
-	raw, err := json.Marshal(doc)
-	if err != nil {
-		return nil, nil, err
-	}
 	internal := false
-	if doc["kind"] != p.kind.Kind || doc["apiVersion"] != p.kind.GroupVersion().String() {
+	if !sameKind {
 		d := body.Decoder{Kind: p.kind, Version: p.v, Known: p.h.options.Known}
 		if internal, err = d.Patched(raw); err != nil {
 			return nil, nil, err
 		}
 	}
 	if internal {
-		return obj, unknownFields(doc), nil
+		return obj, unknownFields(patched.Content()), nil
 	}
 	findings, err := kjson.UnmarshalStrict(raw, obj)
 	return obj, findings, err
@@ -334,26 +337,30 @@ func unknownFields(doc map[string]any) []error {
 
 // refuse returns the 422 for a patch whose result is not an object of the kind. The
 // message quotes the result before defaulting, or a strategic merge patch itself.
-func (p *patcher) refuse(original []byte, err error) error {
-	doc := map[string]any{}
-	source := original
-	if p.strategic {
-		source = p.body
-	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(source, &doc); err != nil {
-		return err
-	}
+func (p *patcher) refuse(ctx context.Context, old resource.Object, rec *storage.Record, err error) error {
 	var shown string
 	if p.strategic {
-		shown = fmt.Sprintf("%+v", doc)
-	} else {
-		patched, patchErr := p.patch.Apply(doc)
-		if patchErr != nil {
-			return patchErr
+		var sent map[string]any
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(p.body, &sent); err != nil {
+			return err
 		}
-		raw, encodeErr := patch.Quote(original, doc, patched)
-		if encodeErr != nil {
-			return encodeErr
+		shown = fmt.Sprintf("%+v", sent)
+	} else {
+		original, err := p.encoded(ctx, old, rec)
+		if err != nil {
+			return err
+		}
+		d, err := resource.ParseDoc(original)
+		if err != nil {
+			return err
+		}
+		patched, err := p.patch.Apply(d)
+		if err != nil {
+			return err
+		}
+		raw, err := patch.Quote(original, d.Content(), patched.Content())
+		if err != nil {
+			return err
 		}
 		shown = string(raw)
 	}

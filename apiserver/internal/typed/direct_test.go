@@ -4,12 +4,17 @@
 package typed
 
 import (
+	"bytes"
 	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/steer-dev/steer/internal/jsontext"
 )
 
 func TestOnePassReadsWhatTheLibraryReads(t *testing.T) {
@@ -36,7 +41,7 @@ func TestOnePassReadsWhatTheLibraryReads(t *testing.T) {
 }
 
 // FuzzDecodeFast: input that is accepted decodes as the library decodes it, without
-// strict errors.
+// strict errors; canonical text, as patches leave it, also as maps are converted.
 func FuzzDecodeFast(f *testing.F) {
 	for _, seed := range []string{
 		`{"kind":"Pod","metadata":{"name":"a","labels":{"a":"b"}},"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":"100m","memory":1}},"ports":[{"containerPort":80}],"livenessProbe":{"httpGet":{"port":"http"}}}]}}`,
@@ -57,6 +62,22 @@ func FuzzDecodeFast(f *testing.F) {
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%q (-library +ours):\n%s", value, diff)
+		}
+		canonical, ok := jsontext.Canonicalize(bytes.TrimSpace(value))
+		got = corev1.Pod{}
+		if !ok || !DecodeFast([]byte(canonical), &got) {
+			return
+		}
+		var content map[string]any
+		var converted corev1.Pod
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(value, &content); err != nil {
+			t.Fatal(err)
+		}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(content, &converted, true); err != nil {
+			t.Fatalf("takes %q, the conversion says %v", value, err)
+		}
+		if !equality.Semantic.DeepEqual(converted, got) {
+			t.Errorf("%q (-conversion +ours):\n%s", value, cmp.Diff(converted, got))
 		}
 	})
 }

@@ -112,7 +112,7 @@ func TestKindsAreWrittenAndReadAsTheLibrariesDo(t *testing.T) {
 			t.Errorf("%s is left to the libraries", name)
 			continue
 		}
-		for range 12 {
+		for i := range 12 {
 			obj := reflect.New(of[name]).Interface()
 			filler(random.Uint64()).Fill(obj)
 			want, wantErr := json.Marshal(obj)
@@ -136,12 +136,34 @@ func TestKindsAreWrittenAndReadAsTheLibrariesDo(t *testing.T) {
 			if !reflect.DeepEqual(into, library) && !equality.Semantic.DeepEqual(into, library) {
 				t.Fatalf("%s: what is read of %s differs", name, want)
 			}
+			if i < 3 {
+				readAsConverted(t, name, obj)
+			}
 		}
 	}
 	if 10*read < 5*all {
 		t.Errorf("%d of %d documents were read by plan, want most", read, all)
 	}
 	t.Logf("%d of %d documents were read by plan", read, all)
+}
+
+// readAsConverted compares what is read of the canonical text of an object, as a patch leaves it,
+// with what the library converts its maps to.
+func readAsConverted(t *testing.T, name string, obj any) {
+	t.Helper()
+	text, ok := typed.EncodeCanonically(obj)
+	read := reflect.New(reflect.TypeOf(obj).Elem()).Interface()
+	if !ok || !typed.DecodeFast([]byte(text), read) {
+		return
+	}
+	converted := reflect.New(reflect.TypeOf(obj).Elem()).Interface()
+	content, _ := text.Decode().(map[string]any)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(content, converted, true); err != nil {
+		t.Fatalf("%s: reads %s, of which the conversion says %v", name, text, err)
+	}
+	if !equality.Semantic.DeepEqual(converted, read) {
+		t.Fatalf("%s: what is read of %s differs from what it is converted to", name, text)
+	}
 }
 
 // TestWholeObjectsMarshalAsWhatIsReadOfThem fills objects also with values that JSON

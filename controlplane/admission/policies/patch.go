@@ -52,7 +52,7 @@ func applyJSONPatch(value ref.Val, before runtime.Object) (runtime.Object, error
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
-	next, err := p.Apply(old)
+	next, err := p.Apply(resource.NewDoc(old))
 	switch {
 	case errors.Is(err, patch.ErrTestFailed):
 		return nil, nil // the object stays as it is
@@ -119,9 +119,9 @@ func jsonOf(value ref.Val) (json.RawMessage, error) {
 	return out, nil
 }
 
-// likewise returns the content of an object as a new one of the Go type of another. Unknown
-// fields of typed objects are errors.
-func likewise(content map[string]any, like runtime.Object) (runtime.Object, error) {
+// likewise returns the content of an object, maps or a Doc, as a new one of the Go type of
+// another. Unknown fields of typed objects are errors.
+func likewise(content any, like runtime.Object) (runtime.Object, error) {
 	encoded, err := json.Marshal(content)
 	if err != nil {
 		return nil, err

@@ -4,7 +4,6 @@
 package webhooks
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -94,43 +93,43 @@ func decodePatch(data []byte) (int, error) {
 }
 
 // apply applies a JSON patch to an encoded object. Its errors are those of the patch.
-func apply(operations, object []byte) (map[string]any, error) {
+func apply(operations, object []byte) (*resource.Doc, error) {
 	p, err := patch.Parse(types.JSONPatchType, operations, patch.Options{})
 	if err != nil {
 		return nil, err
 	}
-	var doc map[string]any
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(object, &doc); err != nil {
+	d, err := resource.ParseDoc(object)
+	if err != nil {
 		return nil, err
 	}
-	return p.Apply(doc)
+	return p.Apply(d)
 }
 
 // decodePatched returns a patched object of the same Go type as the one before.
-func decodePatched(before resource.Object, content map[string]any) (resource.Object, error) {
+func decodePatched(before resource.Object, patched *resource.Doc) (resource.Object, error) {
 	if custom(before) {
-		return resource.NewDoc(content), nil
+		return patched, nil
 	}
 	obj := reflect.New(reflect.TypeOf(before).Elem()).Interface().(resource.Object)
-	return obj, decodeInto(content, obj)
+	return obj, decodeInto(patched, obj)
 }
 
-func decodeInto(content map[string]any, obj runtime.Object) error {
-	var buffer bytes.Buffer
-	if err := json.NewEncoder(&buffer).Encode(content); err != nil {
+func decodeInto(patched *resource.Doc, obj runtime.Object) error {
+	encoded, err := patched.MarshalJSON()
+	if err != nil {
 		return err
 	}
-	return kjson.UnmarshalCaseSensitivePreserveInts(buffer.Bytes(), obj)
+	return kjson.UnmarshalCaseSensitivePreserveInts(encoded, obj)
 }
 
 // patchConnection changes the options of a connection, which have no metadata.
 func (m *mutation) patchConnection(options runtime.Object, operations []byte) (bool, error) {
-	content, err := apply(operations, m.form.object)
+	patched, err := apply(operations, m.form.object)
 	if err != nil {
 		return false, apierrors.NewInternalError(err)
 	}
 	next := reflect.New(reflect.TypeOf(options).Elem()).Interface().(runtime.Object)
-	if err := decodeInto(content, next); err != nil {
+	if err := decodeInto(patched, next); err != nil {
 		return false, apierrors.NewInternalError(err)
 	}
 	changed := !equality.Semantic.DeepEqual(options, next)
