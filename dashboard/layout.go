@@ -255,7 +255,7 @@ func table(caption string, heads []string, rows ...h.Part) h.Node {
 		}
 		head = append(head, h.Tag("th", h.Attr("scope", "col"), class, h.Text(title)))
 	}
-	return h.Tag("div", h.Class("scroll"), h.Attr("role", "region"), h.Attr("aria-label", caption), h.Attr("tabindex", "0"),
+	return h.Tag("div", h.Class("scroll"), h.Attr("role", "region"), h.Attr("aria-label", caption+", table"), h.Attr("tabindex", "0"),
 		h.Tag("table", h.Tag("caption", h.Text(caption)), h.Tag("thead", h.Tag("tr", head)), h.Tag("tbody", rows...)))
 }
 

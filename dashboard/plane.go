@@ -6,6 +6,7 @@ package dashboard
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	h "github.com/steer-dev/steer/dashboard/internal/markup"
@@ -154,10 +155,14 @@ func nodeLine(n *Node) h.Node {
 	if n.NotReady {
 		parts = append(parts, h.Text(" "), h.Tag("span", h.Class("mark-state", "retried"), h.Text("↻ not ready")))
 	}
-	if n.State != "" {
-		parts = append(parts, h.Tag("span", h.Class("faint"), h.Text(" "), h.Foreign(brief(n.State))))
+	state, message := n.State, n.NotReady && n.Message != ""
+	if message {
+		state, _, _ = strings.Cut(state, "; ") // the message stands below
 	}
-	if n.NotReady && n.Message != "" {
+	if state != "" {
+		parts = append(parts, h.Tag("span", h.Class("faint"), h.Text(" "), h.Foreign(brief(state))))
+	}
+	if message {
 		parts = append(parts, h.Tag("div", h.Class("error", "short"), h.Foreign(n.Message)))
 	}
 	return h.Tag("span", append([]h.Part{h.Class("node")}, parts...)...)

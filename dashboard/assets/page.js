@@ -50,10 +50,13 @@ async function refresh() {
   fetching = true;
   try {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+    if (answer.status === 401) return say("Started anew: open the URL that it printed", "lost");
     const page = parse(await answer.text());
     const now = page.getElementById("view");
     if (now && !paused && !held()) {
+      const focus = document.activeElement;
       morph($("view"), now);
+      if (focus !== document.activeElement && focus.isConnected) focus.focus({ preventScroll: true }); // it was moved
       document.title = page.title;
       count();
     }
@@ -80,7 +83,12 @@ function follow() {
     if (e.data !== version) { version = e.data; refresh(); }
   });
   stream.addEventListener("ended", () => { stream.close(); location.reload(); }); // the page says why
-  stream.addEventListener("error", () => { if (!paused) say("Not connected; trying again", "lost"); });
+  stream.addEventListener("error", () => {
+    if (!paused) say("Not connected; trying again", "lost");
+    if (stream.readyState !== EventSource.CLOSED) return; // the browser tries again
+    stream = null; // it was refused: the view says why, and the stream is asked for again with it
+    refresh();
+  });
 }
 
 function hide() {
@@ -189,7 +197,7 @@ if (!$("status").dataset.ended) {
   $("reload").hidden = true;
   $("pause").addEventListener("click", pause);
   setInterval(count, 1000);
-  setInterval(() => { if (!streamed && !paused && !document.hidden) refresh(); streamed = false; }, 20000);
+  setInterval(() => { follow(); if (!streamed && !paused && !document.hidden) refresh(); streamed = false; }, 20000);
   document.addEventListener("visibilitychange", hide);
   follow();
 }

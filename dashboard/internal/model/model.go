@@ -82,7 +82,8 @@ type Model struct {
 type origin struct {
 	number  int // of the record with the write; -1: none is known
 	changed loop
-	turns   int // how often the same change, written by an attempt before, caused it in a row
+	turns   int       // how often the same change, written by an attempt before, caused it in a row
+	since   time.Time // when the first of these attempts began
 }
 
 // loop is a change that comes again and again.
@@ -240,11 +241,11 @@ func (m *Model) originOf(number int) origin {
 		}
 		found := origin{number: by}
 		if c.Type == trace.Updated && c.Changed != "" {
-			found.changed, found.turns = loop{c.Object, c.Changed}, 1
+			found.changed, found.turns, found.since = loop{c.Object, c.Changed}, 1, r.Began
 			for at, steps := by, 0; at >= m.base && steps < mostSteps; steps++ {
 				before := m.origins[at-m.base]
 				if SubjectOf(m.record(at)) == SubjectOf(r) && before.changed == found.changed {
-					found.turns = before.turns + 1
+					found.turns, found.since = before.turns+1, before.since
 					break
 				}
 				at = before.number

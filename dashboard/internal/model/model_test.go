@@ -114,6 +114,9 @@ func TestALoopIsNamedByItsField(t *testing.T) {
 	if len(problems) != 2 || problems[0].State != model.NeedsPerson || !strings.Contains(problems[0].What, "changes of spec.size") {
 		t.Fatalf("the problems are %+v, want a loop of each controller by spec.size", problems)
 	}
+	if all := m.Records(); !problems[0].Since.Equal(all[1].Began) || !problems[1].Since.Equal(all[2].Began) {
+		t.Errorf("the loops began at %s and %s, want the first attempt that a write of the other caused, so that they keep their order", problems[0].Since, problems[1].Since)
+	}
 	now.At = now.At.Add(time.Hour)
 	if problems := m.Problems(now); len(problems) != 0 {
 		t.Errorf("an hour later it is still called a loop: %+v", problems)

@@ -228,6 +228,7 @@ func (m *Model) problem(of Subject, s *subject, now Now) Problem {
 		p.State, p.What, p.Since = NeedsPerson, fmt.Sprintf("it has failed %d times in a row", s.row), s.since
 	case origin.turns >= turnsOfLoop && now.At.Sub(r.Began) < recently:
 		p.State, p.What, p.Error = NeedsPerson, fmt.Sprintf("it keeps itself busy: %d attempts in a row were caused by changes of %s that attempts before them wrote to %s", origin.turns, fields(origin.changed.fields), origin.changed.Object), ""
+		p.Since = origin.since
 	case s.row > 0:
 		p.State, p.What, p.Since = Retried, "it failed and is tried again", s.since
 		if s.row > 1 {
