@@ -266,3 +266,46 @@ func TestComponentsReportHealth(t *testing.T) {
 		t.Errorf("an unknown component: %v", err)
 	}
 }
+
+// TestServerOfOtherRangesThanBefore starts a server over the objects of one that had other ranges: a
+// second family is added by a request, everything else stays, the address of the Service too.
+func TestServerOfOtherRangesThanBefore(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		was, is string
+		want    string // what the range becomes; empty: it stays
+	}{
+		{"10.0.0.0/24", "10.0.0.0/24", ""},
+		{"10.0.0.0/24", "10.0.0.0/24 fd00::/112", `["10.0.0.0/24","fd00::/112"]`},
+		{"fd00::/112", "fd00::/112 10.0.0.0/24", `["fd00::/112","10.0.0.0/24"]`},
+		{"10.0.0.0/24", "fd00::/112 10.0.0.0/24", ""},
+		{"10.0.0.0/24", "10.1.0.0/24 fd00::/112", ""},
+		{"10.0.0.0/24 fd00::/112", "10.0.0.0/24", ""},
+		{"10.0.0.0/24 fd00::/112", "10.0.0.0/24 fd01::/112", ""},
+	} {
+		s, _ := serving()
+		set := func(text string) {
+			s.Service.Ranges = nil
+			for _, cidr := range strings.Fields(text) {
+				s.Service.Ranges = append(s.Service.Ranges, netip.MustParsePrefix(cidr))
+			}
+		}
+		set(test.was)
+		begin(t, s)
+		view := s.Store.Latest()
+		set(test.is)
+		if writes := s.missing(view, time.Now()); len(writes) > 0 {
+			t.Errorf("from %s to %s: it writes %s", test.was, test.is, writes[0].Key)
+		}
+		requests := s.widening(view)
+		if test.want == "" {
+			if len(requests) > 0 {
+				t.Errorf("from %s to %s: it asks for %s", test.was, test.is, requests[0].Body)
+			}
+			continue
+		}
+		if len(requests) != 1 || requests[0].User != step.APIServer || !strings.Contains(string(requests[0].Body), `"value":`+test.want) {
+			t.Errorf("from %s to %s: requests %+v, want one for %s", test.was, test.is, requests, test.want)
+		}
+	}
+}

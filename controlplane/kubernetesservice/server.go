@@ -10,12 +10,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"reflect"
 	"slices"
 	"sync/atomic"
 	"time"
 
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/apiserver/resource"
@@ -64,13 +66,37 @@ func (s *Server) Component(d component.Deps) component.Component {
 			kept("endpointslices.discovery.k8s.io", namespace), kept("servicecidrs.networking.k8s.io", ""),
 		},
 		Boot: func(view storage.View, now time.Time) ([]storage.Write, []step.Request, error) {
-			return s.missing(view, now), nil, nil
+			return s.missing(view, now), s.widening(view), nil
 		},
 		Health: slices.Concat(
 			component.Hooks(d.Progress.Announced, "bootstrap-controller"),
 			component.Hooks(d.Progress.Booted, "start-kubernetes-service-cidr-controller"),
 		),
 	}
+}
+
+// widening returns the request that gives the range of addresses a second family: that of a server
+// which had one family, and whose first range is the same now. Any other difference is for an
+// administrator to resolve, as with kube-apiserver.
+func (s *Server) widening(view storage.View) []step.Request {
+	rec, want := view.Get(rangeKey()), s.Service.cidrs()
+	if rec == nil || len(want) < 2 {
+		return nil
+	}
+	var is networkingv1.ServiceCIDR
+	if json.Unmarshal(rec.Value, &is) != nil || !slices.Equal(is.Spec.CIDRs, want[:1]) {
+		return nil
+	}
+	body, err := json.Marshal([]map[string]any{
+		{"op": "test", "path": "/spec/cidrs", "value": is.Spec.CIDRs}, {"op": "replace", "path": "/spec/cidrs", "value": want},
+	})
+	if err != nil {
+		return nil // strings always have a text
+	}
+	return []step.Request{{
+		User: step.APIServer, Method: http.MethodPatch, Path: "/apis/" + networking + "/servicecidrs/" + name,
+		ContentType: "application/json-patch+json", Body: body,
+	}}
 }
 
 // keep returns what follows the changes of a kind with an object of the Service in a
@@ -89,7 +115,7 @@ func (s *Server) keep(namespace string) func(context.Context, resource.Change) e
 func (s *Server) mend(ctx context.Context) error {
 	view := s.Store.Latest()
 	at := s.listening.Load()
-	for _, c := range s.first(time.Now()) {
+	for _, c := range s.first(view, time.Now()) {
 		if view.Get(c.Key) == nil {
 			if err := s.put(ctx, nil, c); err != nil {
 				return err

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base32"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,6 +34,8 @@ const (
 	leasePrefix = "kube-system/apiserver-"
 	leasesPath  = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 	addressKey  = "steer.dev/address"
+	// identityLabel tells them from other Leases.
+	identityLabel, identityOfServers = "apiserver.kubernetes.io/identity", "kube-apiserver"
 	// renewEvery is how often a server renews its Lease, and missedAfter when the Service no
 	// longer leads to one that does not.
 	renewEvery, missedAfter = 10 * time.Second, 25 * time.Second
@@ -53,9 +56,20 @@ type Identity struct {
 	Address netip.AddrPort
 }
 
-// name is that of the Lease. It has the address, for servers on one machine.
+// name is that of the Lease: kube-apiserver's for the host.
 func (i Identity) name() string {
-	hash := sha256.Sum256([]byte(i.Host + " " + i.Address.String()))
+	var text []byte
+	for _, part := range []string{i.Host, identityOfServers} {
+		text = append(binary.BigEndian.AppendUint16(text, uint16(len(part))), part...) // names of hosts are short
+	}
+	return leaseName(text)
+}
+
+// ownName is that of the Lease where another server of the machine has the first name.
+func (i Identity) ownName() string { return leaseName([]byte(i.Host + " " + i.Address.String())) }
+
+func leaseName(of []byte) string {
+	hash := sha256.Sum256(of)
 	return "apiserver-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(hash[:16]))
 }
 
@@ -67,7 +81,8 @@ type Registration struct {
 	alone    bool            // no other server shares the store
 	left     context.Context // the life of the Lease
 	leave    context.CancelFunc
-	renewing sync.Mutex // held while the Lease is written
+	renewing sync.Mutex // held while the Lease is written; guards name
+	name     string     // of the Lease; empty: it has none yet
 }
 
 // Register returns the registration of a server that is not written yet.
@@ -95,9 +110,9 @@ func (r *Registration) Run(ctx context.Context) {
 	defer context.AfterFunc(r.left, cancel)()
 	for ctx.Err() == nil {
 		r.renewing.Lock()
-		err := r.server.renew(ctx, r.identity)
+		err := r.renew(ctx)
 		if err == nil && r.alone {
-			err = r.server.retire(ctx, r.identity)
+			err = r.server.retire(ctx, r.name)
 		}
 		r.renewing.Unlock()
 		next := renewEvery
@@ -111,6 +126,36 @@ func (r *Registration) Run(ctx context.Context) {
 	}
 }
 
+// renew writes the Lease once. Its name is the usual one, unless another server has that: one of the
+// same machine. Of several that begin at the same time one can create it.
+func (r *Registration) renew(ctx context.Context) error {
+	usual, own := r.identity.name(), r.identity.ownName()
+	if r.name != own && r.mayHave(usual) {
+		err := r.server.renew(ctx, usual, r.identity)
+		if err == nil {
+			r.name = usual
+		}
+		if r.name == usual || r.alone {
+			return err
+		}
+	}
+	err := r.server.renew(ctx, own, r.identity)
+	if err == nil {
+		r.name = own
+	}
+	return err
+}
+
+// mayHave reports whether no other server has the Lease of a name.
+func (r *Registration) mayHave(name string) bool {
+	rec := r.server.Store.Get(storage.Key{Bucket: leaseBucket, Name: "kube-system/" + name})
+	if rec == nil || r.alone {
+		return true
+	}
+	address := identityLease(rec).address
+	return !address.IsValid() || address == r.identity.Address
+}
+
 // Leave deletes the Lease, so that the Service leads to other servers. It waits a moment at
 // most: the Lease of a server that does not renew it means the same. Where there are no others
 // it stays, as that of a kube-apiserver.
@@ -121,9 +166,12 @@ func (r *Registration) Leave(ctx context.Context) {
 	}
 	r.renewing.Lock()
 	defer r.renewing.Unlock()
+	if r.name == "" {
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, leaveWithin)
 	defer cancel()
-	if err := r.server.delete(ctx, r.identity.name()); err != nil {
+	if err := r.server.delete(ctx, r.name); err != nil {
 		r.log.Error("the identity lease of this server is not deleted", "err", err)
 	}
 }
@@ -137,18 +185,18 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// renew writes the Lease of a server once.
-func (s *Server) renew(ctx context.Context, i Identity) error {
+// renew writes a Lease of a server once.
+func (s *Server) renew(ctx context.Context, name string, i Identity) error {
 	type object = map[string]any
 	lease := object{
 		"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
 		"metadata": object{
-			"name": i.name(), "namespace": "kube-system",
-			"labels":      object{"apiserver.kubernetes.io/identity": "kube-apiserver", "kubernetes.io/hostname": i.Host},
+			"name": name, "namespace": "kube-system",
+			"labels":      object{identityLabel: identityOfServers, "kubernetes.io/hostname": i.Host},
 			"annotations": object{addressKey: i.Address.String()},
 		},
 		"spec": object{
-			"holderIdentity": i.name() + "_" + i.Holder, "leaseDurationSeconds": int(leaseDuration.Seconds()),
+			"holderIdentity": name + "_" + i.Holder, "leaseDurationSeconds": int(leaseDuration.Seconds()),
 			"renewTime": time.Now().UTC().Format("2006-01-02T15:04:05.000000Z07:00"),
 		},
 	}
@@ -157,17 +205,18 @@ func (s *Server) renew(ctx context.Context, i Identity) error {
 		return fmt.Errorf("kubernetesservice: encode the lease: %w", err)
 	}
 	r := step.Request{User: step.APIServer, Method: http.MethodPost, Path: leasesPath, ContentType: step.JSON, Body: body}
-	if s.Store.Get(storage.Key{Bucket: leaseBucket, Name: "kube-system/" + i.name()}) != nil {
-		r.Method, r.Path, r.ContentType = http.MethodPatch, leasesPath+"/"+i.name(), "application/merge-patch+json"
+	if s.Store.Get(storage.Key{Bucket: leaseBucket, Name: "kube-system/" + name}) != nil {
+		r.Method, r.Path, r.ContentType = http.MethodPatch, leasesPath+"/"+name, "application/merge-patch+json"
 	}
 	return s.Send(ctx, r)
 }
 
-// retire deletes the Leases of all other servers like this one.
-func (s *Server) retire(ctx context.Context, i Identity) error {
+// retire deletes the Leases of all other servers like this one, and those of others that have expired.
+func (s *Server) retire(ctx context.Context, own string) error {
 	var errs []error
 	for rec := range s.Store.Latest().Ascend(leaseBucket, leasePrefix, "") {
-		if _, name := step.SplitName(rec.Key.Name); name != i.name() && identityLease(rec).address.IsValid() {
+		lease := identityLease(rec)
+		if _, name := step.SplitName(rec.Key.Name); name != own && (lease.address.IsValid() || lease.expired(time.Now())) {
 			errs = append(errs, s.delete(ctx, name))
 		}
 	}
@@ -226,17 +275,20 @@ type renewal struct {
 }
 
 // look brings the endpoints in line with the Leases, and deletes those of servers that are
-// long gone.
+// long gone: also of a kube-apiserver whose data were taken over.
 func (s *Server) look(ctx context.Context, renewed map[string]renewal, now time.Time) error {
 	var servers []netip.AddrPort
 	var gone []string
 	there := map[string]bool{}
 	for rec := range s.Store.Latest().Ascend(leaseBucket, leasePrefix, "") {
 		lease := identityLease(rec)
-		if !lease.address.IsValid() {
-			continue // not of such a server
-		}
 		name := rec.Key.Name
+		if !lease.address.IsValid() { // not of such a server
+			if lease.expired(now) {
+				gone = append(gone, name)
+			}
+			continue
+		}
 		there[name] = true
 		if renewed[name].identified != lease {
 			renewed[name] = renewal{lease, now}
@@ -282,6 +334,8 @@ func (s *Server) withOwn(servers []netip.AddrPort) []netip.AddrPort {
 type identified struct {
 	address netip.AddrPort // the zero value: it is not one of such a server
 	renewed string
+	seconds int32 // its duration
+	labeled bool  // as that of an API server
 }
 
 // identityLease reads an identity Lease.
@@ -289,27 +343,37 @@ func identityLease(rec *storage.Record) identified {
 	var lease struct {
 		metav1.ObjectMeta `json:"metadata"`
 		Spec              struct {
-			RenewTime string `json:"renewTime"`
+			RenewTime            string `json:"renewTime"`
+			LeaseDurationSeconds int32  `json:"leaseDurationSeconds"`
 		} `json:"spec"`
 	}
 	if json.Unmarshal(rec.Value, &lease) != nil {
 		return identified{}
 	}
 	address, _ := netip.ParseAddrPort(lease.Annotations[addressKey]) // the zero value if it is none
-	return identified{address, lease.Spec.RenewTime}
+	return identified{address, lease.Spec.RenewTime, lease.Spec.LeaseDurationSeconds, lease.Labels[identityLabel] == identityOfServers}
+}
+
+// expired reports whether the Lease of an API server that is none of these says of itself that it
+// has ended, as kube-apiserver reads it: without a time or a duration it has.
+func (i identified) expired(now time.Time) bool {
+	if !i.labeled {
+		return false
+	}
+	renewed, err := time.Parse(time.RFC3339Nano, i.renewed)
+	return err != nil || i.seconds == 0 || now.After(renewed.Add(time.Duration(i.seconds)*time.Second))
 }
 
 // subsets are the addresses of servers for Endpoints, by their ports.
 func subsets(servers []netip.AddrPort) string {
 	byPort := map[uint16][]string{}
-	var ports []uint16
+	var ports []uint16 // in the order of the servers
 	for _, s := range servers {
 		if byPort[s.Port()] == nil {
 			ports = append(ports, s.Port())
 		}
 		byPort[s.Port()] = append(byPort[s.Port()], `{"ip":"`+s.Addr().String()+`"}`)
 	}
-	slices.Sort(ports)
 	var out []string
 	for _, port := range ports {
 		out = append(out, `{"addresses":[`+strings.Join(byPort[port], ",")+`],"ports":[{"name":"https","port":`+strconv.Itoa(int(port))+`,"protocol":"TCP"}]}`)

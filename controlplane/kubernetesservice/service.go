@@ -55,6 +55,15 @@ type Service struct {
 
 func (s Service) address() netip.Addr { return s.Ranges[0].Addr().Next() }
 
+// cidrs are the ranges, as the API has them.
+func (s Service) cidrs() []string {
+	var out []string
+	for _, p := range s.Ranges {
+		out = append(out, p.String())
+	}
+	return out
+}
+
 // port is the one that the Service leads to.
 func (s Service) port(at *net.TCPAddr) string {
 	if at != nil {
@@ -81,16 +90,38 @@ func (s Service) creation(at *net.TCPAddr) step.Creation {
 }
 
 // first are the range of addresses, the address of the Service, and the Service.
-func (s *Server) first(now time.Time) []step.Creation {
-	address := s.Service.address()
-	return []step.Creation{s.ranges(now), {
-		Key:        storage.Key{Bucket: "networking.k8s.io/ipaddresses", Name: address.String()},
-		APIVersion: networking, Kind: "IPAddress", Name: address.String(),
-		Labels: `{"ipaddress.kubernetes.io/ip-family":"` + familyOf(address) + `","ipaddress.kubernetes.io/managed-by":"ipallocator.k8s.io"}`,
-		Fields: `{"f:metadata":{"f:labels":{".":{},"f:ipaddress.kubernetes.io/ip-family":{},"f:ipaddress.kubernetes.io/managed-by":{}}},` +
-			`"f:spec":{"f:parentRef":{".":{},"f:name":{},"f:namespace":{},"f:resource":{}}}}`,
-		Content: `"spec":{"parentRef":{"resource":"services","namespace":"default","name":"kubernetes"}}`,
-	}, s.Service.creation(s.listening.Load())}
+func (s *Server) first(view storage.View, now time.Time) []step.Creation {
+	out := []step.Creation{s.ranges(now)}
+	if address := s.held(view); address.IsValid() {
+		out = append(out, step.Creation{
+			Key:        storage.Key{Bucket: "networking.k8s.io/ipaddresses", Name: address.String()},
+			APIVersion: networking, Kind: "IPAddress", Name: address.String(),
+			Labels: `{"ipaddress.kubernetes.io/ip-family":"` + familyOf(address) + `","ipaddress.kubernetes.io/managed-by":"ipallocator.k8s.io"}`,
+			Fields: `{"f:metadata":{"f:labels":{".":{},"f:ipaddress.kubernetes.io/ip-family":{},"f:ipaddress.kubernetes.io/managed-by":{}}},` +
+				`"f:spec":{"f:parentRef":{".":{},"f:name":{},"f:namespace":{},"f:resource":{}}}}`,
+			Content: `"spec":{"parentRef":{"resource":"services","namespace":"default","name":"kubernetes"}}`,
+		})
+	}
+	return append(out, s.Service.creation(s.listening.Load()))
+}
+
+// held is the address of the Service: the one that it has, from the ranges of an earlier start
+// perhaps, or is to have. The zero value: it has none.
+func (s *Server) held(view storage.View) netip.Addr {
+	rec := view.Get(serviceKey())
+	if rec == nil {
+		return s.Service.address()
+	}
+	var is struct {
+		Spec struct {
+			ClusterIP string `json:"clusterIP"`
+		} `json:"spec"`
+	}
+	if json.Unmarshal(rec.Value, &is) != nil {
+		return netip.Addr{}
+	}
+	address, _ := netip.ParseAddr(is.Spec.ClusterIP) // the zero value if it is none
+	return address
 }
 
 // ranges is the ServiceCIDR of the server: as this server makes it, or as it is once
@@ -117,11 +148,7 @@ func (s *Server) ranges(now time.Time) step.Creation {
 			applied("service-cidr-controller", `"f:lastTransitionTime":{},"f:message":{},"f:reason":{},`) +
 			entry("kube-controller-manager", "Update", `{"f:metadata":{"f:finalizers":{".":{},"v:\"`+f+`\"":{}}}}`, "")
 	}
-	var cidrs []string
-	for _, p := range s.Service.Ranges {
-		cidrs = append(cidrs, strconv.Quote(p.String()))
-	}
-	c.Content = `"spec":{"cidrs":[` + strings.Join(cidrs, ",") + `]},"status":{"conditions":[{"type":"Ready","status":"True","lastTransitionTime":` + at +
+	c.Content = `"spec":{"cidrs":["` + strings.Join(s.Service.cidrs(), `","`) + `"]},"status":{"conditions":[{"type":"Ready","status":"True","lastTransitionTime":` + at +
 		`,"reason":"","message":"` + message + `"}]}`
 	return c
 }
@@ -129,7 +156,7 @@ func (s *Server) ranges(now time.Time) step.Creation {
 // missing returns the creations of what first returns, as far as it is not there.
 func (s *Server) missing(view storage.View, now time.Time) []storage.Write {
 	var writes []storage.Write
-	for _, c := range s.first(now) {
+	for _, c := range s.first(view, now) {
 		if view.Get(c.Key) == nil {
 			c.UID, c.At, c.Manager = s.NewUID(), now, manager
 			writes = append(writes, c.Write())
