@@ -41,9 +41,13 @@ type Options struct {
 	// "api.example.com:6443". Kubeconfigs have it, and the certificate of the listener is for
 	// its host as well. Empty: the listener.
 	Endpoint string
-	// Advertise is where Pods and the other servers of the store reach the listener; port 0 is
-	// its port. The zero value: its address, or one of the machine's if it listens on all.
+	// Advertise is where Pods and, unless PeerAddress says otherwise, the other servers of the
+	// store reach the listener; port 0 is its port. The zero value: its address, or one of the
+	// machine's if it listens on all.
 	Advertise netip.AddrPort
+	// PeerAddress is where the other servers of the store reach the listener, if that is not where
+	// Pods do; port 0 is its port. The zero value: as Advertise.
+	PeerAddress netip.AddrPort
 	// Authentication says who users are.
 	Authentication Authentication
 	// Authorizer of requests. nil: members of system:masters may do everything,

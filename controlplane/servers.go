@@ -4,11 +4,11 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"fmt"
 	"net"
-	"net/netip"
 	"os"
 	"sync"
 
@@ -85,7 +85,7 @@ func (p *Plane) register(at *net.TCPAddr) {
 	host, _ := os.Hostname() // the address distinguishes servers as well
 	identity := kubernetesservice.Identity{
 		Host: host, Holder: string(p.options.Entropy.UID()),
-		Address: netip.AddrPortFrom(kubernetesservice.Reachable(at), uint16(at.Port)), // a port
+		Address: kubernetesservice.AddressOf(at),
 	}
 	switch {
 	case p.several != nil:
@@ -112,7 +112,8 @@ func (p *Plane) compete(ctx context.Context) {
 	defer running.Wait()
 	address := ""
 	if p.registered != nil {
-		address = p.registered.Address()
+		at := kubernetesservice.Advertised(p.listener.address(), cmp.Or(p.options.PeerAddress, p.options.Advertise))
+		address = kubernetesservice.AddressOf(at).String()
 		running.Go(func() { p.registered.Run(ctx) })
 	}
 	running.Go(func() {

@@ -100,9 +100,6 @@ func (s *Server) RegisterAlone(i Identity, log *slog.Logger) *Registration {
 	return r
 }
 
-// Address is where the server is.
-func (r *Registration) Address() string { return r.identity.Address.String() }
-
 // Run renews the Lease until ctx ends or [Registration.Leave] is called.
 func (r *Registration) Run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)

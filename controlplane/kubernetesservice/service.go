@@ -243,6 +243,11 @@ func Advertised(listening *net.TCPAddr, as netip.AddrPort) *net.TCPAddr {
 	return &net.TCPAddr{IP: as.Addr().AsSlice(), Port: port}
 }
 
+// AddressOf returns the address and the port by which a listener is reached.
+func AddressOf(listening *net.TCPAddr) netip.AddrPort {
+	return netip.AddrPortFrom(Reachable(listening), uint16(listening.Port)) // a port
+}
+
 // Reachable returns the address by which a listener is reached: its own, or that
 // of an interface if it listens on all of them.
 func Reachable(listening *net.TCPAddr) netip.Addr {

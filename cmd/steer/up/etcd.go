@@ -65,6 +65,11 @@ func (e *Etcd) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&e.Prefix, "etcd-prefix", "", "prefix of the keys in etcd (default /steer)")
 }
 
+func (e *Etcd) addCompaction(f *pflag.FlagSet) {
+	f.DurationVar(&e.CompactionInterval, "etcd-compaction-interval", 5*time.Minute, `how much history etcd keeps: the server that leads compacts it, with the keys of other
+programs in the same etcd; 0 leaves the compaction to others`)
+}
+
 func (e *Etcd) validate(inMemory bool) error {
 	switch {
 	case len(e.Servers) == 0 && (e.CAFile != "" || e.CertFile != "" || e.KeyFile != "" || e.Prefix != ""):

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/steer-dev/steer/cmd/steer/internal/planeflags"
 	"github.com/steer-dev/steer/controlplane"
 )
 
@@ -24,6 +25,7 @@ type several struct {
 	certDir   string
 	endpoint  string
 	advertise string
+	peer      planeflags.Peer
 	delay     time.Duration
 }
 
@@ -34,6 +36,7 @@ func (s *several) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.certDir, "cert-dir", "", "folder of the certificate authorities and keys, which all servers of one etcd share; what it lacks is made (default: pki in the data directory)")
 	f.StringVar(&s.endpoint, "control-plane-endpoint", "", "name or address, and port, by which clients reach the servers together, such as api.example.com:6443: that of a load balancer")
 	f.StringVar(&s.advertise, "advertise-address", "", "address by which Pods and the other servers reach this one, with a port if that differs (default: that of --listen)")
+	s.peer.AddFlags(f)
 	f.DurationVar(&s.delay, "shutdown-delay-duration", 0, "how long to go on serving with a failing /readyz when stopped, so that load balancers notice")
 }
 
@@ -48,6 +51,9 @@ func (s *several) apply(o *controlplane.Options) (err error) {
 	}
 	if o.Advertise, err = addressPort(s.advertise); err != nil {
 		return fmt.Errorf("--advertise-address: %w", err)
+	}
+	if err := s.peer.Apply(o); err != nil {
+		return err
 	}
 	o.Authentication.KeyDir = s.certDir
 	return nil

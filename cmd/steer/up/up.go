@@ -105,8 +105,7 @@ ready, crash loop, never, unschedulable, complete or fail [with EXITCODE]; may b
 	o.services.AddFlags(f, "")
 	planeflags.AddAdmissionControl(f, &o.admissionControl)
 	o.etcd.addFlags(f)
-	f.DurationVar(&o.etcd.CompactionInterval, "etcd-compaction-interval", 5*time.Minute, `how much history etcd keeps: the server that leads compacts it, with the keys of other
-programs in the same etcd; 0 leaves the compaction to others`)
+	o.etcd.addCompaction(f)
 	f.DurationVar(&o.etcd.LeaseTime, "leader-elect-lease-duration", 15*time.Second, "how long a server that leads and is not heard of keeps others from leading, with --etcd-servers")
 	o.several.addFlags(f)
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log what no client sees, also where nothing failed")

@@ -17,6 +17,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -54,7 +55,7 @@ func New(name string) *cobra.Command {
 	case etcdName:
 		return newEtcdCommand()
 	case apiserverName:
-		return newAPIServerCommand()
+		return NewAPIServer(nil)
 	case setupName:
 		return newSetupCommand()
 	}
@@ -93,11 +94,16 @@ func newEtcdCommand() *cobra.Command {
 	return cmd
 }
 
-// newAPIServerCommand is the whole program under kube-apiserver's name.
-func newAPIServerCommand() *cobra.Command {
-	var s apiserverFlags
-	cmd := newStandIn(apiserverName, "Serve an empty control plane from memory, until it is told to end or its parent has ended.\n"+
-		"Controllers run as the environment variable "+controllersVariable+" says: all, or names as of kube-controller-manager; none unless it is set.", idleAPIServerFlags, s.run)
+// NewAPIServer is the whole program under kube-apiserver's name. Its objects are in a store; nil: in
+// memory.
+func NewAPIServer(objects Store) *cobra.Command {
+	s := apiserverFlags{objects: objects}
+	from, idle := "Serve an empty control plane from memory", idleAPIServerFlags
+	if objects != nil {
+		from, idle = "Serve a control plane whose objects are in etcd", without(idle, objects)
+	}
+	cmd := newStandIn(apiserverName, from+", until it is told to end or its parent has ended.\n"+
+		"Controllers run as the environment variable "+controllersVariable+" says: all, or names as of kube-controller-manager; none unless it is set.", idle, s.run)
 	f := cmd.Flags()
 	f.IPVar(&s.address, "bind-address", net.IPv4(127, 0, 0, 1), "address to serve on")
 	f.Uint16Var(&s.port, "secure-port", 6443, "port to serve on")
@@ -115,10 +121,16 @@ func newAPIServerCommand() *cobra.Command {
 	s.kubelets.AddFlags(f)
 	f.StringSliceVar(&s.gates, "feature-gates", nil, "NAME=true or NAME=false for feature gates of Kubernetes: only admission plugins can be switched off, any other change is refused")
 	f.StringSliceVar(&s.runtimeConfig, "runtime-config", nil, "GROUP/VERSION=true for versions that are served, =false for others; what is not served is refused")
-	f.StringSliceVar(&s.etcdServers, "etcd-servers", nil, "end when the first of these does; the data are in this process")
+	if objects == nil {
+		f.StringSliceVar(&s.etcdServers, "etcd-servers", nil, "end when the first of these does; the data are in this process")
+	} else {
+		objects.AddFlags(f)
+		f.Lookup("cert-dir").Usage += "; also the authorities and keys that all servers of one etcd share, of which the first makes what is not there"
+	}
 	f.IntVarP(&s.verbosity, "v", "v", 0, "above 0: log what no client sees")
+	f.IPVar(&s.advertise, "advertise-address", nil, "address to which the Service kubernetes leads (default: that of --bind-address)")
+	s.peer.AddFlags(f)
 	// What envtest always gives: right, but there is nothing to do for it.
-	f.IP("advertise-address", nil, "no effect")
 	f.Bool("allow-privileged", true, "no effect: nothing runs Pods")
 	planeflags.AddAdmissionControl(f, &s.admissionControl)
 	s.who.register(f)
@@ -247,8 +259,11 @@ func serveHealthOn(ctx context.Context, listeners ...net.Listener) error {
 
 // apiserverFlags are the flags of kube-apiserver that have an effect.
 type apiserverFlags struct {
+	objects           Store // nil: memory
 	address           net.IP
 	port              uint16
+	advertise         net.IP
+	peer              planeflags.Peer
 	certDir           string
 	certFile, keyFile string
 	clientCA          string
@@ -274,6 +289,9 @@ func (s *apiserverFlags) run(ctx context.Context, notes io.Writer) error {
 	options, err := s.options(notes)
 	if err != nil {
 		return err
+	}
+	if s.objects != nil {
+		return s.serveFrom(ctx, s.objects, options)
 	}
 	etcd, err := awaitEtcd(ctx, s.etcdServers, new(net.Dialer).DialContext)
 	if err != nil {
@@ -348,8 +366,17 @@ func (s *apiserverFlags) options(notes io.Writer) (controlplane.Options, error) 
 		Listen:  net.JoinHostPort(s.address.String(), strconv.Itoa(int(s.port))),
 		Version: command.Version(), Flags: s.flags,
 	}
-	if s.verbosity > 0 {
+	switch {
+	case s.verbosity > 0:
 		o.Log = slog.New(slog.NewTextHandler(notes, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	case s.objects != nil:
+		o.Log = slog.New(slog.NewTextHandler(notes, &slog.HandlerOptions{Level: slog.LevelError}))
+	}
+	if ip, given := netip.AddrFromSlice(s.advertise); given && !ip.IsUnspecified() {
+		o.Advertise = netip.AddrPortFrom(ip.Unmap(), 0)
+	}
+	if err := s.peer.Apply(&o); err != nil {
+		return o, err
 	}
 	authorizer, err := authorizerOf(s.modes, s.policyFile)
 	if err != nil {
@@ -383,7 +410,7 @@ func (s *apiserverFlags) options(notes io.Writer) (controlplane.Options, error) 
 	if err := selectControllers(os.Getenv(controllersVariable), &o); err != nil {
 		return o, err
 	}
-	keys, err := controlplane.NewKeys()
+	keys, err := s.keys()
 	if err != nil {
 		return o, err
 	}
@@ -401,6 +428,17 @@ func (s *apiserverFlags) options(notes io.Writer) (controlplane.Options, error) 
 	}
 	keys.Serving, err = s.certificate()
 	return o, err
+}
+
+// keys returns new ones, or those that all servers of an etcd share.
+func (s *apiserverFlags) keys() (*controlplane.Keys, error) {
+	switch {
+	case s.objects == nil:
+		return controlplane.NewKeys()
+	case s.certDir == "":
+		return nil, errors.New("--cert-dir is missing: name a folder for the authorities and keys, which all servers of one etcd share")
+	}
+	return controlplane.OpenKeys(s.certDir)
 }
 
 // orNone is a limit of [apiserver.Limits], where 0 is the usual one and negative is none.

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command steer-etcd is steer up and steer snapshot with objects in etcd. Command steer runs it where
-// --etcd-servers is given; it is a program of its own because the client of etcd brings gRPC.
+// --etcd-servers is given; it is a program of its own because the client of etcd brings gRPC. Under the
+// name kube-apiserver it has the flags of that program.
 package main
 
 import (
@@ -14,6 +15,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -32,7 +34,7 @@ const openTime = 5 * time.Minute
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := command().ExecuteContext(ctx)
+	err := program(os.Args[0]).ExecuteContext(ctx)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "steer: "+err.Error())
@@ -40,7 +42,15 @@ func main() {
 	}
 }
 
-// command is the program.
+// program is what this one is under a name.
+func program(name string) *cobra.Command {
+	if strings.TrimSuffix(filepath.Base(name), ".exe") == up.APIServerName {
+		return up.NewAPIServer(open)
+	}
+	return command()
+}
+
+// command is the program under its own name.
 func command() *cobra.Command {
 	root := &cobra.Command{Use: "steer-etcd", Short: "steer up and steer snapshot with objects in etcd", SilenceErrors: true, SilenceUsage: true}
 	root.AddCommand(up.New(open), up.NewSnapshot(&up.EtcdData{Save: save, Restore: restore, Read: read}))

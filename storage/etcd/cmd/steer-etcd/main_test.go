@@ -119,6 +119,20 @@ func TestSnapshotImportTakesABackupOfEtcd(t *testing.T) {
 	}
 }
 
+func TestProgramIsKubeAPIServerUnderItsName(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{"/bin/kube-apiserver": "/registry", "kube-apiserver.exe": "/registry", "/bin/steer-etcd": ""} {
+		p := program(name)
+		got := ""
+		if f := p.Flags().Lookup("etcd-prefix"); f != nil {
+			got = f.DefValue
+		}
+		if got != want {
+			t.Errorf("as %s it is %s with the prefix %q, want %q", name, p.Name(), got, want)
+		}
+	}
+}
+
 // get reads an object.
 func get(t *testing.T, plane *controlplane.Plane, path string, into any) {
 	t.Helper()
