@@ -29,8 +29,10 @@ type Runner struct {
 	// Binary of the tests, and the folder in which they run.
 	Binary, Dir string
 	// Program is the command line of Steer, under the name of kube-apiserver. Programs is a
-	// folder with etcd: tests of Kubernetes start one, which Steer does not use.
-	Program, Programs string
+	// folder with etcd: tests of Kubernetes start one, which Steer uses in those for which OnEtcd
+	// reports true. EtcdProgram is steer-etcd, under the name of kube-apiserver, for these.
+	Program, EtcdProgram, Programs string
+	OnEtcd                         func(test string) bool
 	// Logs is the folder for the output of tests that fail.
 	Logs string
 	// Tests selects tests by name. All: what is recorded as not applicable runs, too.
@@ -78,7 +80,7 @@ func (r Runner) Run(ctx context.Context, recorded Recorded) (Recorded, error) {
 func (r Runner) names(ctx context.Context) ([]string, error) {
 	cmd := exec.CommandContext(ctx, r.Binary, "-test.list=^Test")
 	var errs bytes.Buffer
-	cmd.Dir, cmd.Env, cmd.Stderr = r.Dir, r.environment(), &errs
+	cmd.Dir, cmd.Env, cmd.Stderr = r.Dir, r.environment(""), &errs
 	text, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w\n%s", cmd, err, errs.Bytes())
@@ -89,8 +91,13 @@ func (r Runner) names(ctx context.Context) ([]string, error) {
 	}), nil
 }
 
-func (r Runner) environment() []string {
-	return append(os.Environ(), plane.Program+"="+r.Program, "PATH="+r.Programs+string(os.PathListSeparator)+os.Getenv("PATH"))
+// environment is that of the process of a test.
+func (r Runner) environment(test string) []string {
+	out := append(os.Environ(), "PATH="+r.Programs+string(os.PathListSeparator)+os.Getenv("PATH"))
+	if r.OnEtcd(test) {
+		return append(out, plane.Program+"="+r.EtcdProgram, plane.Shared+"=true")
+	}
+	return append(out, plane.Program+"="+r.Program)
 }
 
 // leaf is a subtest that failed, or was skipped.
@@ -108,7 +115,7 @@ func (r Runner) one(ctx context.Context, name string) Line {
 	}
 	defer os.RemoveAll(own)
 	var out bytes.Buffer
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = r.Dir, append(r.environment(), "TMPDIR="+own), &out, &out
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = r.Dir, append(r.environment(name), "TMPDIR="+own), &out, &out
 	err = children.Run(within, cmd)
 	switch {
 	case err == nil && bytes.Contains(out.Bytes(), []byte("--- SKIP: "+name+" ")):

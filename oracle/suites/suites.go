@@ -7,7 +7,10 @@
 // each test is known to do is recorded, and a test that passed and fails is an error.
 package suites
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // A Suite is a package of tests.
 type Suite struct {
@@ -24,6 +27,25 @@ func All() []Suite {
 		out = append(out, Suite{strings.ReplaceAll(name, "/", "-"), "k8s.io/kubernetes", "test/integration/" + name})
 	}
 	return out
+}
+
+// OnEtcd reports whether the servers of a test have their objects in its etcd, because they share
+// them, or because the test asks for what only such servers do: Leases of their identities.
+func (s Suite) OnEtcd(test string) bool { return slices.Contains(onEtcd()[s.Name], test) }
+
+func onEtcd() map[string][]string {
+	return map[string][]string{
+		"apiserver-admissionwebhook": {"TestBrokenWebhook"},
+		"apiserver-cel":              {"TestCRDsOnStartup"},
+		"apiserver-openapi":          {"TestSlowAPIServiceOpenAPIDoesNotBlockHealthCheck"},
+		"auth":                       {"TestDiscoveryUpgradeBootstrapping"},
+		"controlplane": {
+			"TestCreateLeaseOnStart", "TestLeaseGarbageCollection", "TestMultiAPIServerNodePortAllocation",
+			"TestReconcilerAPIServerLeaseCombined", "TestReconcilerAPIServerLeaseMultiCombined", "TestReconcilerAPIServerLeaseMultiMoreAPIServers",
+		},
+		"dualstack":   {"TestDowngradeServicePreferFromDualStack", "TestUpgradeServicePreferToDualStack"},
+		"servicecidr": {"TestMigrateServiceCIDR", "TestServiceCIDRMigrationScenarios", "TestSkewAllocatorsRollout", "TestValidationAdmissionPolicyServiceCIDR"},
+	}
 }
 
 // kubernetes are packages of Kubernetes that ask an API server.

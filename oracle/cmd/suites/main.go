@@ -68,14 +68,13 @@ func run(ctx context.Context, s settings) error {
 	if err != nil {
 		return fmt.Errorf("-run: %w", err)
 	}
-	program := filepath.Join(work, "kube-apiserver")
-	if err := os.MkdirAll(work, 0o755); err != nil {
+	program, etcdProgram := filepath.Join(work, "kube-apiserver"), filepath.Join(work, "etcd", "kube-apiserver")
+	if err := os.MkdirAll(filepath.Dir(etcdProgram), 0o755); err != nil {
 		return err
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/steer")
-	build.Dir, build.Stderr = filepath.Dir(oracle), os.Stderr
-	if err := build.Run(); err != nil {
-		return fmt.Errorf("build the command line: %w", err)
+	top := filepath.Dir(oracle)
+	if err := errors.Join(build(ctx, top, "./cmd/steer", program), build(ctx, filepath.Join(top, "storage", "etcd"), "./cmd/steer-etcd", etcdProgram)); err != nil {
+		return err
 	}
 	var failed []error
 	ran := 0
@@ -84,13 +83,26 @@ func run(ctx context.Context, s settings) error {
 			continue
 		}
 		ran++
-		runner := suites.Runner{Program: program, Programs: filepath.Join(oracle, "bin"), Logs: filepath.Join(work, "logs", suite.Name), Tests: tests, All: s.all, AtOnce: s.atOnce}
+		runner := suites.Runner{
+			Program: program, EtcdProgram: etcdProgram, Programs: filepath.Join(oracle, "bin"), OnEtcd: suite.OnEtcd,
+			Logs: filepath.Join(work, "logs", suite.Name), Tests: tests, All: s.all, AtOnce: s.atOnce,
+		}
 		failed = append(failed, one(ctx, suites.Builder{Oracle: oracle, Work: work}, suite, runner, s))
 	}
 	if ran == 0 {
 		return fmt.Errorf("-suite %q selects none", s.suite)
 	}
 	return errors.Join(failed...)
+}
+
+// build builds a program of a module.
+func build(ctx context.Context, module, program, as string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", as, program)
+	cmd.Dir, cmd.Stderr = module, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("build %s: %w", program, err)
+	}
+	return nil
 }
 
 // one runs a suite, and prints what differs from the record.

@@ -10,6 +10,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -26,6 +27,10 @@ import (
 // Program is the variable of the environment with the path of Steer under the name of
 // kube-apiserver, whose flags it takes then.
 const Program = "STEER_SUITES_PROGRAM"
+
+// Shared is the variable of the environment that has the servers of a test keep their objects in the
+// etcd of the test, which they share then. Program is steer-etcd under the same name.
+const Shared = "STEER_SUITES_ETCD"
 
 // OwnGate is the feature gate that Steer honours and that tests switch off.
 const OwnGate = "PodTopologyLabelsAdmission"
@@ -45,11 +50,17 @@ type Plane struct {
 	front   *httptest.Server // nil: none is before it
 }
 
-// Start starts one in memory, without controllers, on a port of its own, with flags of
-// kube-apiserver: one that Steer does not know is an error. Those of etcd are left out, and feature
-// gates and versions of the API are logged and left out.
+// Etcd is where a test says that the objects of a server are. The zero value: it does not say so.
+type Etcd struct {
+	Servers []string
+	Prefix  string
+}
+
+// Start starts one without controllers, on a port of its own, with flags of kube-apiserver: one that
+// Steer does not know is an error. Feature gates and versions of the API are logged and left out, and
+// so are flags of etcd: the objects are in memory, unless the variable [Shared] is set.
 // Stop ends it.
-func Start(logf func(format string, args ...any), flags ...string) (_ *Plane, err error) {
+func Start(logf func(format string, args ...any), etcd Etcd, flags ...string) (_ *Plane, err error) {
 	program := os.Getenv(Program)
 	if program == "" {
 		return nil, fmt.Errorf("%s is not set: run the suites with go run ./cmd/suites", Program)
@@ -64,6 +75,13 @@ func Start(logf func(format string, args ...any), flags ...string) (_ *Plane, er
 			p.Stop()
 		}
 	}()
+	certDir, where, err := etcd.share(dir, os.TempDir(), os.Getenv(Shared) != "")
+	if err != nil {
+		return nil, err
+	}
+	if where != nil { // the servers of an etcd have one key for tokens: that of their folder
+		flags, _ = cut(flags, "--service-account-signing-key-file")
+	}
 	ports, err := process.FreePorts(1)
 	if err != nil {
 		return nil, err
@@ -81,16 +99,16 @@ func Start(logf func(format string, args ...any), flags ...string) (_ *Plane, er
 		return nil, err
 	}
 	defer log.Close()
-	p.process, err = process.Start(log, program, append([]string{
-		fmt.Sprintf("--secure-port=%d", ports[0]), "--cert-dir=" + dir, "--token-auth-file=" + tokens,
-		"--kubelets=127.0.0.0/8", // those of tests
-	}, flags...)...)
+	p.process, err = process.Start(log, program, slices.Concat([]string{
+		fmt.Sprintf("--secure-port=%d", ports[0]), "--cert-dir=" + certDir, "--token-auth-file=" + tokens,
+		"--kubelets=127.0.0.0/8", "--peer-advertise-ip=127.0.0.1", // what tests advertise is not there
+	}, where, flags)...)
 	if err != nil {
 		return nil, err
 	}
 	p.Config = &rest.Config{
 		Host: fmt.Sprintf("https://127.0.0.1:%d", ports[0]), BearerToken: token, QPS: -1,
-		TLSClientConfig: rest.TLSClientConfig{CAFile: filepath.Join(dir, "apiserver.crt")},
+		TLSClientConfig: rest.TLSClientConfig{CAFile: filepath.Join(certDir, "apiserver.crt")},
 	}
 	if err := p.ready(); err != nil {
 		text, _ := os.ReadFile(log.Name())
@@ -98,6 +116,26 @@ func Start(logf func(format string, args ...any), flags ...string) (_ *Plane, er
 	}
 	logf("%s", p.process)
 	return p, nil
+}
+
+// share returns the folder of the certificates and keys of a server, which has one of its own, and
+// flags that say where its objects are. Servers of one prefix share a folder below another one, which
+// the runner removes with all temporary files of the test. In memory a second server of a prefix would
+// not have the objects of the first, and is refused.
+func (e Etcd) share(own, below string, shared bool) (certDir string, flags []string, err error) {
+	if e.Prefix == "" || len(e.Servers) == 0 {
+		return own, nil, nil
+	}
+	certDir = filepath.Join(below, "etcd-"+strings.ReplaceAll(strings.Trim(e.Prefix, "/"), "/", "-"))
+	switch err := os.Mkdir(certDir, 0o700); {
+	case errors.Is(err, fs.ErrExist) && !shared:
+		return "", nil, errors.New("a second server of an etcd, whose objects are in memory: add the test to those that have an etcd, in suites.go")
+	case err != nil && !errors.Is(err, fs.ErrExist):
+		return "", nil, err
+	case !shared:
+		return own, nil, nil
+	}
+	return certDir, []string{"--etcd-servers=" + strings.Join(e.Servers, ","), "--etcd-prefix=" + e.Prefix}, nil
 }
 
 // ready waits until the server is.
@@ -134,7 +172,7 @@ func (p *Plane) Stop() {
 	_ = os.RemoveAll(p.dir)
 }
 
-// withoutEtcd leaves out the flags of a store that Steer has not, with their values.
+// withoutEtcd leaves out the flags of etcd, with their values.
 func withoutEtcd(flags []string) []string {
 	var out []string
 	for i := 0; i < len(flags); i++ {

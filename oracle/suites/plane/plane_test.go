@@ -48,3 +48,26 @@ func TestGatesAreLeftOutButForThoseThatAreHonoured(t *testing.T) {
 		t.Errorf("logged are %q, want %q", ignored, want)
 	}
 }
+
+func TestServersOfAnEtcdShareAFolder(t *testing.T) {
+	t.Parallel()
+	below := t.TempDir()
+	a, b := Etcd{Servers: []string{"unix://x"}, Prefix: "a/registry"}, Etcd{Servers: []string{"unix://x"}, Prefix: "b/registry"}
+	wantFlags := []string{"--etcd-servers=unix://x", "--etcd-prefix=a/registry"}
+	for range 2 {
+		if dir, flags, err := a.share("own", below, true); err != nil || dir != filepath.Join(below, "etcd-a-registry") || !slices.Equal(flags, wantFlags) {
+			t.Errorf("on an etcd: %s, %q, %v", dir, flags, err)
+		}
+	}
+	if dir, flags, err := b.share("own", below, false); err != nil || dir != "own" || flags != nil {
+		t.Errorf("in memory: %s, %q, %v", dir, flags, err)
+	}
+	if _, _, err := b.share("own", below, false); err == nil {
+		t.Error("a second server in memory has the objects of the first")
+	}
+	for range 2 {
+		if dir, flags, err := (Etcd{Prefix: "c"}).share("own", below, false); err != nil || dir != "own" || flags != nil {
+			t.Errorf("without an etcd: %s, %q, %v", dir, flags, err)
+		}
+	}
+}

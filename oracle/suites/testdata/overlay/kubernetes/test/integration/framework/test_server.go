@@ -65,7 +65,8 @@ func StartTestServer(_ context.Context, t testing.TB, setup TestServerSetup) (cl
 			t.Fatal(err)
 		}
 	}
-	p, err := plane.Start(t.Logf, flagsOf(asked)...)
+	stored := asked.Etcd.StorageConfig
+	p, err := plane.Start(t.Logf, plane.Etcd{Servers: stored.Transport.ServerList, Prefix: stored.Prefix}, flagsOf(asked)...)
 	if err != nil {
 		t.Fatalf("start the server: %v", err)
 	}

@@ -51,7 +51,7 @@ func StartTestServer(t Logger, _ *TestServerInstanceOptions, flags []string, _ *
 	if err := parsed.Parse(flags); err != nil {
 		return TestServer{}, err
 	}
-	p, err := plane.Start(t.Logf, "--disable-admission-plugins="+strings.Join(asked.RecommendedOptions.Admission.DisablePlugins, ","))
+	p, err := plane.Start(t.Logf, plane.Etcd{}, "--disable-admission-plugins="+strings.Join(asked.RecommendedOptions.Admission.DisablePlugins, ","))
 	if err != nil {
 		return TestServer{}, err
 	}

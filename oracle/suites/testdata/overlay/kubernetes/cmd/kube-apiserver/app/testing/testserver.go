@@ -51,7 +51,7 @@ type (
 		ServerOpts        *options.ServerRunOptions
 		TearDownFn        TearDownFunc
 		TmpDir            string
-		EtcdClient        *clientv3.Client // of an etcd that Steer does not use
+		EtcdClient        *clientv3.Client // of an etcd that Steer uses in some tests, with values of its own
 		EtcdStoragePrefix string
 	}
 
@@ -108,7 +108,11 @@ func StartTestServer(t ktesting.TB, o *TestServerInstanceOptions, flags []string
 		}
 		passed = append(more, passed...) // those of the test count
 	}
-	p, err := plane.Start(t.Logf, passed...)
+	var etcd plane.Etcd
+	if storage != nil {
+		etcd = plane.Etcd{Servers: storage.Transport.ServerList, Prefix: storage.Prefix}
+	}
+	p, err := plane.Start(t.Logf, etcd, passed...)
 	if err != nil {
 		return TestServer{}, err
 	}
