@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/steer-dev/steer/apiserver/audit"
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
@@ -32,6 +33,8 @@ type Options struct {
 	Classify func(context.Context, *auth.Attributes) (schema, level types.UID)
 	// Admission of writes. nil: none.
 	Admission resource.Admission
+	// Audit records requests. nil: none are.
+	Audit *audit.Log
 	// Entropy of the answers. nil: [RandomEntropy].
 	Entropy Entropy
 	// Limits of requests; the zero value is the default.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/steer-dev/steer/apiserver/audit"
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/internal/endpoint"
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
@@ -26,24 +27,31 @@ import (
 // serve handles every request: it routes it, lets it in and answers it.
 func (s *Server) serve(hw http.ResponseWriter, r *http.Request) {
 	start := time.Now()
+	var event *audit.Event // nil: requests are not recorded
+	if s.options.Audit != nil {
+		hw, r, event = s.options.Audit.Receive(hw, r, start)
+	}
 	req, in := s.newRequest(r)
 	w := &exchange.Writer{ResponseWriter: hw, Warnings: req.Warnings, Deadlines: exchange.NewDeadlines(hw)}
 	defer w.Deadlines.Done()
 	header := w.Header()
-	audit := r.Header.Get("Audit-Id")
-	if audit == "" {
-		audit = string(s.entropy.AuditID())
+	id := r.Header.Get("Audit-Id")
+	if id == "" {
+		id = string(s.entropy.AuditID())
 	}
-	header.Set("Audit-Id", audit)
-	req.AuditID = audit
+	header.Set("Audit-Id", id)
+	req.AuditID = id
+	event.SetID(id)
 	header.Set("Cache-Control", "no-cache, private")
 	if directives := s.options.StrictTransportSecurity; len(directives) > 0 {
 		header.Set("Strict-Transport-Security", strings.Join(directives, "; "))
 	}
 	defer func() {
 		if v := recover(); v != nil {
+			event.Panicked(v)
 			s.recovered(w, req, v)
 		}
+		event.Complete()
 		s.metrics.observe(req, in, w.Code, time.Since(start))
 	}()
 	limit, malformed := s.timeout(req)
@@ -125,9 +133,17 @@ func (s *Server) admitted(w *exchange.Writer, r *http.Request, req *endpoint.Req
 func (s *Server) allowed(ctx context.Context, w *exchange.Writer, r *http.Request, req *endpoint.Request, arrived *arrival) error {
 	user, err := arrived.authenticate(ctx, r)
 	if err != nil {
+		if e := s.event(ctx); e != nil {
+			e.Refuse(attributes(req, req.Verb))
+		}
 		return err
 	}
 	req.User, arrived.user = user, user
+	if e := s.event(ctx); e != nil {
+		if err := e.Decide(attributes(req, req.Verb), req.LongRunning()); err != nil {
+			return err
+		}
+	}
 	if !isProbe(req) {
 		lag := time.Duration(0)
 		if req.AnyRevision() {
@@ -167,6 +183,14 @@ func (s *Server) classify(ctx context.Context, header http.Header, req *endpoint
 	}
 }
 
+// event returns what is recorded of the request that a context belongs to, nil if nothing is.
+func (s *Server) event(ctx context.Context) *audit.Event {
+	if s.options.Audit == nil {
+		return nil
+	}
+	return audit.From(ctx)
+}
+
 // timeout returns the time limit of a request: its timeout parameter, at most the
 // server's own limit; the error reports a parameter that cannot be parsed.
 func (s *Server) timeout(req *endpoint.Request) (time.Duration, error) {
@@ -197,9 +221,11 @@ func (s *Server) impersonate(ctx context.Context, r *http.Request, req *endpoint
 	if as == nil {
 		return nil
 	}
-	if as, err = s.impersonator.Impersonate(ctx, attributes(req, req.Verb), as); err != nil {
+	as, constraint, err := s.impersonator.Impersonate(ctx, attributes(req, req.Verb), as)
+	if err != nil {
 		return err
 	}
+	s.event(ctx).Impersonates(as, constraint)
 	req.User = as
 	clean := r.Clone(r.Context())
 	auth.StripImpersonation(clean.Header)
@@ -218,7 +244,9 @@ func (s *Server) authorizeCreate(ctx context.Context, r *resource.Request) error
 }
 
 func (s *Server) authorize(ctx context.Context, a *auth.Attributes) error {
-	err := auth.Check(ctx, s.options.Authorizer, a)
+	decision, reason, err := s.options.Authorizer.Authorize(ctx, a)
+	s.event(ctx).Authorized(decision, reason, err)
+	err = auth.Refusal(a, decision, reason, err)
 	if refused, ok := errors.AsType[*auth.RefusedError](err); ok && refused.Err != nil {
 		return apierrors.NewInternalError(refused.Err) // the client may retry
 	}
@@ -382,6 +410,7 @@ func (s *Server) fail(w *exchange.Writer, req *endpoint.Request, err error) {
 		return
 	}
 	status := s.endpoint.Status(req, err)
+	s.event(req.HTTP.Context()).Status(status)
 	if d := status.Details; d != nil && d.RetryAfterSeconds > 0 {
 		w.Header().Set("Retry-After", fmt.Sprint(d.RetryAfterSeconds))
 	}

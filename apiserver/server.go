@@ -117,7 +117,7 @@ func New(options Options) (*Server, error) {
 	s.endpoint = endpoint.New(endpoint.Options{
 		Registry: s.registry, Known: s.known, Watched: s.metrics.watch, Jitter: s.entropy.Jitter, Log: options.Log,
 		BodyBytes: s.limits.BodyBytes, PatchOperations: s.limits.PatchOperations, RequestTimeout: s.limits.RequestTimeout,
-		MinWatch: s.limits.MinWatch, BookmarkEvery: s.limits.BookmarkEvery,
+		MinWatch: s.limits.MinWatch, BookmarkEvery: s.limits.BookmarkEvery, Audited: options.Audit != nil,
 	})
 	empty := &served{resources: map[schema.GroupResource]*installed{}, handlers: map[string]http.Handler{}}
 	empty.discovery, empty.openapi = empty.documents(), empty.descriptions()

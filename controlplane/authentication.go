@@ -74,7 +74,7 @@ type authenticator struct {
 
 func newAuthenticator(keys func() (*Keys, error), o Authentication, accounts *serviceaccount.Tokens) *authenticator {
 	a := &authenticator{
-		bearer: auth.Bearer{Tokens: []auth.TokenAuthenticator{o.Tokens, accounts}, Audiences: accounts.Audiences()},
+		bearer: auth.Bearer{Tokens: append([]auth.TokenAuthenticator{o.Tokens, accounts}, o.TokenReviewers...), Audiences: accounts.Audiences()},
 		anonymous: func(path string) bool {
 			return !o.NoAnonymous && (o.AnonymousPaths == nil || slices.Contains(o.AnonymousPaths, path))
 		},

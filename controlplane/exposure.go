@@ -53,7 +53,7 @@ func exposure(ctx context.Context, authorizer auth.Authorizer, namespaces []stri
 			break
 		}
 		rules, err := lister.Rules(ctx, stranger, ns)
-		if err != nil {
+		if err != nil && !rules.Incomplete {
 			return "", err
 		}
 		for i := range rules.Resource {

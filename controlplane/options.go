@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/audit"
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/kubelet"
@@ -51,11 +52,13 @@ type Options struct {
 	// Authentication says who users are.
 	Authentication Authentication
 	// Authorizer of requests. nil: members of system:masters may do everything,
-	// others what roles and their bindings allow.
+	// others what roles and their bindings allow. In a list of several, [ByRoles] stands for these.
 	Authorizer auth.Authorizer
 	// Admission of writes, after the plane's own plugins that change objects and before
 	// validating policies, validating webhooks and ResourceQuota. nil: none.
 	Admission resource.Admission
+	// Audit records requests, also those that the plane sends to itself. nil: none are.
+	Audit *audit.Log
 	// Entropy of the answers. nil: random; see [apiserver.SeededEntropy].
 	Entropy apiserver.Entropy
 	// Limits of requests; the zero value is the usual ones.
@@ -64,6 +67,9 @@ type Options struct {
 	// that kube-apiserver and kube-controller-manager have for them; [Plugins] and
 	// [Controllers] are those that there are. nil: none.
 	Disable []string
+	// Serve lists versions of the API that are served beside the usual ones, such as
+	// "admissionregistration.k8s.io/v1beta1"; [OptionalVersions] are those that there are. nil: none.
+	Serve []string
 	// ManualControllers keeps Start from running the built-in controllers:
 	// they act when [Plane.Step] or [Plane.Settle] is called.
 	ManualControllers bool
@@ -123,6 +129,9 @@ type Authentication struct {
 	KeyDir string
 	// Tokens are bearer tokens that the listener accepts, with their users.
 	Tokens auth.Tokens
+	// TokenReviewers are asked about tokens that are not of Tokens or of ServiceAccounts, in
+	// turn, such as [delegated.NewTokenWebhook]. nil: none are.
+	TokenReviewers []auth.TokenAuthenticator
 	// Issuers of the tokens of ServiceAccounts: new ones are of the first, those
 	// of the others are accepted. Empty:
 	// https://kubernetes.default.svc.cluster.local.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 
+	apiresource "github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/admission"
 	"github.com/steer-dev/steer/controlplane/admission/match"
 	"github.com/steer-dev/steer/controlplane/admission/policies"
@@ -71,6 +72,11 @@ func (p *Plane) parts(roles *rbac.Authorizer) (component.List, *authenticator, e
 	aggregation := apiservice.New(d, apiservice.Identity{
 		Certificate: (&clientCertificate{keys: p.keys, issue: forBackends}).get, Proxy: o.Authentication.FrontProxy,
 	})
+	for _, version := range o.Serve {
+		if !slices.Contains(OptionalVersions(), version) {
+			return nil, nil, fmt.Errorf("controlplane: Options.Serve: %q: there are %v", version, OptionalVersions())
+		}
+	}
 	if err := service.CheckRanges(o.ServiceRanges); err != nil {
 		return nil, nil, fmt.Errorf("controlplane: Options.ServiceRanges: %w", err)
 	}
@@ -152,7 +158,7 @@ func (p *Plane) kinds(d component.Deps, authentication *authenticator) component
 		Kubelets: kubelet.New(p.options.Kubelets, (&clientCertificate{keys: p.keys, issue: forKubelets}).get),
 	}
 	return component.List{
-		{Name: "kinds", Resources: core.Resources()},
+		{Name: "kinds", Resources: p.options.resources()},
 		{Name: "reviews", Resources: core.Reviews(d.Authorizer, authentication)},
 		certificates.Component(d),
 		pods.Component(),
@@ -214,6 +220,22 @@ func Controllers() []string { return allParts().ControllerNames() }
 
 // Versions returns the versions of the API that a plane has by itself, as apiVersions have them.
 func Versions() []string { return allParts().Versions() }
+
+// OptionalVersions returns the versions that [Options.Serve] adds.
+func OptionalVersions() []string { return []string{admissionregistration.BetaVersion} }
+
+// resources are the built-in kinds in the versions that are served.
+func (o *Options) resources() []*apiresource.Resource {
+	out := core.Resources()
+	if !slices.Contains(o.Serve, admissionregistration.BetaVersion) {
+		return out
+	}
+	for _, r := range admissionregistration.Beta() {
+		i := slices.IndexFunc(out, func(other *apiresource.Resource) bool { return other.GroupResource() == r.GroupResource() })
+		out[i] = r
+	}
+	return out
+}
 
 // allParts are those of a plane that is not going to serve.
 func allParts() component.List {

@@ -193,14 +193,12 @@ func (p *Plane) declare() (component.List, *authenticator, error) {
 		p.keys = p.openKeys()
 	}
 	roles := rbac.New(p.store)
-	if p.authorizer = o.Authorizer; p.authorizer == nil {
-		p.authorizer = auth.Authorizers{auth.AllowMasters{}, roles}
-	}
+	p.authorizer = o.authorizer(roles)
 	if o.Metrics == nil {
 		o.Metrics = prometheus.NewRegistry()
 	}
 	server, err := apiserver.New(apiserver.Options{
-		Store: p.store, Authorizer: p.authorizer, Classify: flowcontrol.NewClassifier(p.store).Classify,
+		Store: p.store, Authorizer: p.authorizer, Audit: o.Audit, Classify: flowcontrol.NewClassifier(p.store).Classify,
 		Entropy: o.Entropy, Limits: o.Limits, Version: o.Version, Flags: o.Flags, StrictTransportSecurity: o.StrictTransportSecurity, Metrics: o.Metrics, Log: o.Log,
 	})
 	if err != nil {

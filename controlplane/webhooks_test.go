@@ -81,12 +81,19 @@ func (h *hooks) RoundTrip(r *http.Request) (*http.Response, error) {
 // process.
 func hookedPlane(tb testing.TB) (*controlplane.Plane, *api, *hooks) {
 	tb.Helper()
+	return hookedPlaneOf(tb, controlplane.Options{ManualControllers: true})
+}
+
+// hookedPlaneOf is the same with options.
+func hookedPlaneOf(tb testing.TB, o controlplane.Options) (*controlplane.Plane, *api, *hooks) {
+	tb.Helper()
 	h := &hooks{of: map[string]func(*http.Request, *admissionv1.AdmissionRequest) (any, error){}}
-	plane, api := planeOf(tb, controlplane.Options{ManualControllers: true, Webhooks: webhookclient.Options{
+	o.Webhooks = webhookclient.Options{
 		Resolve: func(_ context.Context, s webhookclient.Service) (webhookclient.Backend, bool) {
 			return webhookclient.Backend{Transport: h}, s == webhookclient.Service{Namespace: "default", Name: "hooks", Port: 443}
 		},
-	}})
+	}
+	plane, api := planeOf(tb, o)
 	return plane, api, h
 }
 

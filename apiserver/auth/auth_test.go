@@ -235,7 +235,7 @@ func TestImpersonationModes(t *testing.T) {
 			}
 			i := &auth.Impersonator{Authorizer: may}
 			request := &auth.Attributes{User: c.user, Verb: "list", ResourceRequest: true, Version: "v1", Resource: "pods", Namespace: "default"}
-			got, err := i.Impersonate(t.Context(), request, c.as)
+			got, _, err := i.Impersonate(t.Context(), request, c.as)
 			if c.groups == nil {
 				if err == nil || err.Error() != c.refusal {
 					t.Errorf("%+v, %v, want %s", got, err, c.refusal)
@@ -258,10 +258,10 @@ func TestImpersonationRefusalIsThatOfTheLastMode(t *testing.T) {
 	t.Parallel()
 	i := &auth.Impersonator{Authorizer: permissions{"impersonate /users/ /jane": true}}
 	a := &auth.Attributes{User: &auth.User{Name: "me"}, Verb: "list", ResourceRequest: true, Resource: "pods"}
-	if _, err := i.Impersonate(t.Context(), a, &auth.User{Name: "jane"}); err != nil {
+	if _, _, err := i.Impersonate(t.Context(), a, &auth.User{Name: "jane"}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := i.Impersonate(t.Context(), a, &auth.User{Name: "joe"})
+	_, _, err := i.Impersonate(t.Context(), a, &auth.User{Name: "joe"})
 	if want := `User "me" cannot impersonate resource "users" in API group "" at the cluster scope`; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}

@@ -113,6 +113,14 @@ type mode struct {
 	applies func(user, as *User) bool
 }
 
+// constraint is the verb of the mode; empty: it is unconstrained.
+func (m *mode) constraint() string {
+	if m.name == "" {
+		return ""
+	}
+	return "impersonate:" + m.name
+}
+
 func modes() [5]mode {
 	return [...]mode{
 		{"associated-node", func(user, as *User) bool {
@@ -153,8 +161,8 @@ func accountName(user string) (namespace, name string, ok bool) {
 }
 
 // Impersonate returns the user that a request of a.User continues as if it impersonates
-// as. A refusal is a [*RefusedError].
-func (i *Impersonator) Impersonate(ctx context.Context, a *Attributes, as *User) (*User, error) {
+// as, and the verb of a constrained mode that allows it. A refusal is a [*RefusedError].
+func (i *Impersonator) Impersonate(ctx context.Context, a *Attributes, as *User) (user *User, constraint string, err error) {
 	i.mu.Lock()
 	last, remembered := i.last[a.User.Name]
 	i.mu.Unlock()
@@ -178,13 +186,13 @@ func (i *Impersonator) Impersonate(ctx context.Context, a *Attributes, as *User)
 		user, err := i.try(ctx, all[m].name, a, as)
 		if err == nil {
 			i.remember(a.User.Name, m)
-			return user, nil
+			return user, all[m].constraint(), nil
 		}
 		if refusal == nil {
 			refusal = err
 		}
 	}
-	return nil, refusal
+	return nil, "", refusal
 }
 
 func (i *Impersonator) remember(user string, m int) {

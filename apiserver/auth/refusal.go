@@ -48,6 +48,11 @@ func (e *RefusedError) Error() string {
 // Check returns nil if an authorizer allows a request, and a [*RefusedError] otherwise.
 func Check(ctx context.Context, authorizer Authorizer, a *Attributes) error {
 	decision, reason, err := authorizer.Authorize(ctx, a)
+	return Refusal(a, decision, reason, err)
+}
+
+// Refusal is what [Check] returns for the decision of an authorizer.
+func Refusal(a *Attributes, decision Decision, reason string, err error) error {
 	switch {
 	case decision == Allow:
 		return nil

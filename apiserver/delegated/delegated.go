@@ -17,15 +17,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/internal/cluster"
-	"github.com/steer-dev/steer/internal/answers"
 )
 
 // Options of a [Delegation]. Only Config is required.
@@ -51,11 +48,9 @@ const kept = 10_000
 
 // Delegation authenticates and authorizes by a cluster. It is safe for concurrent use.
 type Delegation struct {
-	options   Options
-	client    *cluster.Client
-	tokens    *answers.Cache[key, *authenticationv1.TokenReviewStatus]
-	decisions *answers.Cache[key, *authorizationv1.SubjectAccessReviewStatus]
-	trust     atomic.Pointer[trust]
+	*reviewer
+	options Options
+	trust   atomic.Pointer[trust]
 }
 
 // New returns a delegation, which refuses all requests before [Delegation.Load].
@@ -78,10 +73,10 @@ func New(o Options) (*Delegation, error) {
 	if err != nil {
 		return nil, fmt.Errorf("delegated: %w", err)
 	}
-	return &Delegation{
-		options: o, client: c,
-		tokens: answers.New[key, *authenticationv1.TokenReviewStatus](kept), decisions: answers.New[key, *authorizationv1.SubjectAccessReviewStatus](kept),
-	}, nil
+	return &Delegation{options: o, reviewer: newReviewer(reviewer{
+		client: c, tokenPath: "/apis/authentication.k8s.io/v1/tokenreviews", accessPath: "/apis/authorization.k8s.io/v1/subjectaccessreviews", version: "v1",
+		tokenTTL: o.TokenTTL, allowedTTL: o.AllowedTTL, deniedTTL: o.DeniedTTL,
+	})}, nil
 }
 
 // trust is what the cluster says about the clients that it has authenticated.
@@ -216,7 +211,7 @@ func (d *Delegation) Authenticate(r *http.Request) (*auth.User, error) {
 // Authorizer returns an authorizer that allows the group system:masters everything and
 // every user to read health, and asks the cluster about all other requests.
 func (d *Delegation) Authorizer() auth.Authorizer {
-	return auth.Authorizers{auth.AllowMasters{}, auth.AllowPaths{"/healthz", "/healthz/*", "/livez", "/livez/*", "/readyz", "/readyz/*"}, authorizer{d}}
+	return auth.Authorizers{auth.AllowMasters{}, auth.AllowPaths{"/healthz", "/healthz/*", "/livez", "/livez/*", "/readyz", "/readyz/*"}, authorizer{d.reviewer}}
 }
 
 // Checks returns the health check of a server that uses the delegation.

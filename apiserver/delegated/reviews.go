@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -18,11 +19,32 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/apiserver/internal/cluster"
 	"github.com/steer-dev/steer/internal/answers"
 )
 
+// reviewer asks another server about tokens and access, and remembers its answers. It is safe for
+// concurrent use.
+type reviewer struct {
+	client *cluster.Client
+	// tokenPath and accessPath are where reviews are sent, and version is theirs: v1 or v1beta1.
+	tokenPath, accessPath, version  string
+	tokenTTL, allowedTTL, deniedTTL time.Duration
+	// implicit reports that a reviewed token for which no audience is named is for this server.
+	implicit bool
+
+	tokens    *answers.Cache[key, *authenticationv1.TokenReviewStatus]
+	decisions *answers.Cache[key, *authorizationv1.SubjectAccessReviewStatus]
+}
+
+func newReviewer(r reviewer) *reviewer {
+	r.tokens = answers.New[key, *authenticationv1.TokenReviewStatus](kept)
+	r.decisions = answers.New[key, *authorizationv1.SubjectAccessReviewStatus](kept)
+	return &r
+}
+
 // AuthenticateToken implements [auth.TokenAuthenticator] with TokenReviews.
-func (d *Delegation) AuthenticateToken(ctx context.Context, token string, audiences []string) (user *auth.User, meant []string, err error) {
+func (d *reviewer) AuthenticateToken(ctx context.Context, token string, audiences []string) (user *auth.User, meant []string, err error) {
 	question, err := json.Marshal([]any{token, audiences})
 	if err != nil {
 		return nil, nil, err
@@ -30,14 +52,14 @@ func (d *Delegation) AuthenticateToken(ctx context.Context, token string, audien
 	status, err := d.tokens.Get(ctx, sha256.Sum256(question), func(ctx context.Context) (answers.Answer[*authenticationv1.TokenReviewStatus], error) {
 		var none answers.Answer[*authenticationv1.TokenReviewStatus]
 		review := &authenticationv1.TokenReview{
-			TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "TokenReview"},
+			TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/" + d.version, Kind: "TokenReview"},
 			Spec:     authenticationv1.TokenReviewSpec{Token: token, Audiences: audiences},
 		}
 		var answer authenticationv1.TokenReview
-		if err := d.client.Post(ctx, "/apis/authentication.k8s.io/v1/tokenreviews", review, &answer); err != nil {
+		if err := d.client.Post(ctx, d.tokenPath, review, &answer); err != nil {
 			return none, fmt.Errorf("delegated: review a token: %w", err)
 		}
-		return answers.Answer[*authenticationv1.TokenReviewStatus]{Value: &answer.Status, Good: answer.Status.Authenticated, For: d.options.TokenTTL}, nil
+		return answers.Answer[*authenticationv1.TokenReviewStatus]{Value: &answer.Status, Good: answer.Status.Authenticated, For: d.tokenTTL}, nil
 	})
 	if err != nil || !status.Authenticated {
 		return nil, nil, err
@@ -49,19 +71,18 @@ func (d *Delegation) AuthenticateToken(ctx context.Context, token string, audien
 		}
 		user.Extra[name] = values
 	}
-	if len(audiences) > 0 && len(status.Audiences) == 0 {
+	if len(audiences) > 0 && len(status.Audiences) == 0 && !d.implicit {
 		// A cluster that knows nothing of audiences has reviewed the token for itself.
 		return nil, nil, fmt.Errorf("delegated: review a token: the cluster does not say for which audience it is")
 	}
 	return user, status.Audiences, nil
 }
 
-// authorizer is [Delegation.Authorizer].
-type authorizer struct{ of *Delegation }
+// authorizer asks a reviewer.
+type authorizer struct{ *reviewer }
 
 // Authorize implements [auth.Authorizer] with SubjectAccessReviews.
-func (z authorizer) Authorize(ctx context.Context, a *auth.Attributes) (auth.Decision, string, error) {
-	d := z.of
+func (d authorizer) Authorize(ctx context.Context, a *auth.Attributes) (auth.Decision, string, error) {
 	spec := specOf(a)
 	question, err := json.Marshal(spec)
 	if err != nil {
@@ -69,16 +90,13 @@ func (z authorizer) Authorize(ctx context.Context, a *auth.Attributes) (auth.Dec
 	}
 	status, err := d.decisions.Get(ctx, sha256.Sum256(question), func(ctx context.Context) (answers.Answer[*authorizationv1.SubjectAccessReviewStatus], error) {
 		var none answers.Answer[*authorizationv1.SubjectAccessReviewStatus]
-		review := &authorizationv1.SubjectAccessReview{
-			TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SubjectAccessReview"}, Spec: spec,
-		}
 		var answer authorizationv1.SubjectAccessReview
-		if err := d.client.Post(ctx, "/apis/authorization.k8s.io/v1/subjectaccessreviews", review, &answer); err != nil {
+		if err := d.client.Post(ctx, d.accessPath, accessReview(d.version, spec), &answer); err != nil {
 			return none, fmt.Errorf("delegated: review the access of %q: %w", a.User.Name, err)
 		}
-		valid := d.options.DeniedTTL
+		valid := d.deniedTTL
 		if answer.Status.Allowed {
-			valid = d.options.AllowedTTL
+			valid = d.allowedTTL
 		}
 		return answers.Answer[*authorizationv1.SubjectAccessReviewStatus]{Value: &answer.Status, Good: answer.Status.Allowed, For: valid}, nil
 	})
@@ -91,6 +109,24 @@ func (z authorizer) Authorize(ctx context.Context, a *auth.Attributes) (auth.Dec
 		return auth.Allow, status.Reason, nil
 	}
 	return auth.NoOpinion, status.Reason, nil
+}
+
+// accessReview returns a review in a version. In v1beta1 the groups have another name.
+func accessReview(version string, spec authorizationv1.SubjectAccessReviewSpec) any {
+	meta := metav1.TypeMeta{APIVersion: "authorization.k8s.io/" + version, Kind: "SubjectAccessReview"}
+	review := &authorizationv1.SubjectAccessReview{TypeMeta: meta, Spec: spec}
+	if version == "v1" {
+		return review
+	}
+	groups := spec.Groups
+	review.Spec.Groups = nil
+	return &struct {
+		metav1.TypeMeta
+		Spec any `json:"spec"`
+	}{meta, struct {
+		authorizationv1.SubjectAccessReviewSpec
+		Group []string `json:"group,omitempty"`
+	}{review.Spec, groups}}
 }
 
 // specOf returns the review of a request.

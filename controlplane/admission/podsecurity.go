@@ -24,6 +24,7 @@ import (
 	"k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
 
+	"github.com/steer-dev/steer/apiserver/audit"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
@@ -31,8 +32,7 @@ import (
 // PodSecurity refuses Pods that are less secure than the labels
 // pod-security.kubernetes.io/* of their namespace ask for, and warns of Pods,
 // templates and namespaces where that is asked for. Verdicts and words are those of
-// the library that Kubernetes uses. There is no audit log for its audit mode, whose
-// verdicts are in the metrics alone.
+// the library that Kubernetes uses. Those of its audit mode are audit annotations.
 type PodSecurity struct {
 	resource.ValidatesOnly
 	namespaces *Lister[corev1.Namespace]
@@ -53,7 +53,7 @@ var checks = sync.OnceValues(func() (policy.Evaluator, error) { return policy.Ne
 const labelPrefix = "pod-security.kubernetes.io/"
 
 // Validate implements [resource.Admission].
-func (a *PodSecurity) Validate(_ context.Context, r *resource.AdmissionRequest) error {
+func (a *PodSecurity) Validate(ctx context.Context, r *resource.AdmissionRequest) error {
 	if r.Operation != resource.Create && r.Operation != resource.Update {
 		return nil
 	}
@@ -61,7 +61,7 @@ func (a *PodSecurity) Validate(_ context.Context, r *resource.AdmissionRequest) 
 	case *corev1.Namespace:
 		return a.namespace(r, obj)
 	case *corev1.Pod:
-		return a.pod(r, obj)
+		return a.pod(ctx, r, obj)
 	}
 	t := template(r)
 	if t == nil {
@@ -71,7 +71,7 @@ func (a *PodSecurity) Validate(_ context.Context, r *resource.AdmissionRequest) 
 	if err != nil || asked == nil || asked.Warn.Level == api.LevelPrivileged && asked.Audit.Level == api.LevelPrivileged {
 		return err
 	}
-	return a.warn(r, asked, &t.ObjectMeta, &t.Spec)
+	return a.warn(ctx, r, asked, &t.ObjectMeta, &t.Spec)
 }
 
 // template returns the Pods that an object makes, nil for none.
@@ -131,7 +131,7 @@ func policyOf(ns *corev1.Namespace) (api.Policy, field.ErrorList) {
 }
 
 // pod refuses a Pod, or warns of it.
-func (a *PodSecurity) pod(r *resource.AdmissionRequest, pod *corev1.Pod) error {
+func (a *PodSecurity) pod(ctx context.Context, r *resource.AdmissionRequest, pod *corev1.Pod) error {
 	switch r.Subresource {
 	case "exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status":
 		return nil
@@ -142,6 +142,7 @@ func (a *PodSecurity) pod(r *resource.AdmissionRequest, pod *corev1.Pod) error {
 	}
 	if asked == nil || asked.FullyPrivileged() {
 		a.counts.evaluated(r, true, openPolicy(), modeEnforce)
+		annotateEnforced(ctx, openPolicy())
 		return nil
 	}
 	if old := podBefore(r); r.Operation == resource.Update && old != nil && !significant(&pod.Spec, &old.Spec) {
@@ -152,23 +153,32 @@ func (a *PodSecurity) pod(r *resource.AdmissionRequest, pod *corev1.Pod) error {
 		return err
 	}
 	a.counts.evaluated(r, verdict.Allowed, asked.Enforce, modeEnforce)
+	annotateEnforced(ctx, asked.Enforce)
 	if !verdict.Allowed {
 		err := fmt.Errorf("violates PodSecurity %q: %s", asked.Enforce.String(), verdict.ForbiddenDetail())
 		return apierrors.NewForbidden(r.Resource.GroupResource(), nameOf(r), err)
 	}
-	return a.warn(r, asked, &pod.ObjectMeta, &pod.Spec)
+	return a.warn(ctx, r, asked, &pod.ObjectMeta, &pod.Spec)
+}
+
+// annotateEnforced adds the policy that is enforced to the audit annotations.
+func annotateEnforced(ctx context.Context, enforced api.LevelVersion) {
+	if e := audit.From(ctx); e != nil {
+		e.Annotate(api.AuditAnnotationPrefix+api.EnforcedPolicyAnnotationKey, enforced.String())
+	}
 }
 
 func nameOf(r *resource.AdmissionRequest) string { return cmp.Or(r.Name, r.Object.GetName()) }
 
-// warn says that a Pod is less secure than it should be, and counts what an audit would find.
-func (a *PodSecurity) warn(r *resource.AdmissionRequest, asked *api.Policy, about *metav1.ObjectMeta, spec *corev1.PodSpec) error {
+// warn says that a Pod is less secure than it should be, to the client and in audit annotations.
+func (a *PodSecurity) warn(ctx context.Context, r *resource.AdmissionRequest, asked *api.Policy, about *metav1.ObjectMeta, spec *corev1.PodSpec) error {
 	audited, err := evaluate(asked.Audit, about, spec)
 	if err != nil {
 		return err
 	}
 	if !audited.Allowed {
 		a.counts.evaluated(r, false, asked.Audit, modeAudit)
+		audit.From(ctx).Annotate(api.AuditAnnotationPrefix+api.AuditViolationsAnnotationKey, fmt.Sprintf("would violate PodSecurity %q: %s", asked.Audit.String(), audited.ForbiddenDetail()))
 	}
 	verdict, err := evaluate(asked.Warn, about, spec)
 	if err == nil && !verdict.Allowed {

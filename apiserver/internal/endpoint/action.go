@@ -54,7 +54,7 @@ func (h *Handler) action(ctx context.Context, w *exchange.Writer, req *Request) 
 		return err
 	}
 	if answer == nil {
-		exchange.SendStatus(w, req.HTTP, http.StatusCreated, &metav1.Status{Status: metav1.StatusSuccess, Code: http.StatusCreated})
+		h.sendStatus(w, req, http.StatusCreated, &metav1.Status{Status: metav1.StatusSuccess, Code: http.StatusCreated})
 		return nil
 	}
 	in, v = h.kindBelow(req, resource.Version{Name: sub.Answer.Version, New: sub.NewAnswer}, sub.Answer)

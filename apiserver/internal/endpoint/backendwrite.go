@@ -47,7 +47,7 @@ func (c *backendHandler) create(ctx context.Context, w *exchange.Writer, req *Re
 		return err
 	}
 	if obj == nil {
-		exchange.SendStatus(w, req.HTTP, http.StatusCreated, &metav1.Status{Status: metav1.StatusSuccess, Code: http.StatusCreated})
+		c.h.sendStatus(w, req, http.StatusCreated, &metav1.Status{Status: metav1.StatusSuccess, Code: http.StatusCreated})
 		return nil
 	}
 	return c.answer(ctx, w, req, choice, http.StatusCreated, obj)
@@ -200,7 +200,7 @@ func (c *backendHandler) desired(req *Request) (change, *registry.Operation, err
 	}
 	op := c.operation(req, writeOptions(options.DryRun, options.FieldManager, options.FieldValidation))
 	p := c.h.newPatcher(op, options.FieldValidation, data)
-	if err := p.parse(t, options); err != nil {
+	if err := c.h.parsePatch(req, p, t, options); err != nil {
 		return nil, nil, err
 	}
 	op.Applies = p.applied != nil
@@ -237,7 +237,7 @@ func (c *backendHandler) delete(ctx context.Context, w *exchange.Writer, req *Re
 	if err != nil {
 		return fmt.Errorf("encode the deleted object: %w", err)
 	}
-	exchange.SendStatus(w, req.HTTP, http.StatusOK, deletionStatus(c.in, raw))
+	c.h.sendStatus(w, req, http.StatusOK, deletionStatus(c.in, raw))
 	return nil
 }
 

@@ -32,6 +32,8 @@ func (h *Handler) deleteOptions(req *Request) (*metav1.DeleteOptions, error) {
 		}
 	} else if err := body.DeleteOptions(req.HTTP.Header.Get("Content-Type"), data, o); err != nil {
 		return nil, err
+	} else {
+		h.auditDeletion(req, o)
 	}
 	o.IgnoreStoreReadErrorWithClusterBreakingPotential = nil
 	if err := invalidOptions("DeleteOptions", metavalidation.ValidateDeleteOptions(o)); err != nil {
@@ -62,7 +64,7 @@ func (h *Handler) delete(ctx context.Context, w *exchange.Writer, req *Request) 
 		code = http.StatusAccepted
 	}
 	if gone && !req.Served.Deletion.ReturnsObject {
-		exchange.SendStatus(w, req.HTTP, code, deletionStatus(req.Served, rec.Value))
+		h.sendStatus(w, req, code, deletionStatus(req.Served, rec.Value))
 		return nil
 	}
 	return h.answerRecord(ctx, w, req, choice, code, req.Served, req.Version, rec)

@@ -45,6 +45,8 @@ type Options struct {
 	Jitter func(limit time.Duration) time.Duration
 	// Log receives failures that no client sees.
 	Log *slog.Logger
+	// Audited reports that requests are recorded: their contexts have an event.
+	Audited bool
 
 	BodyBytes       int64
 	PatchOperations int

@@ -60,7 +60,7 @@ func (h *Handler) patch(ctx context.Context, w *exchange.Writer, req *Request) e
 	if req.Sub != nil && req.Sub.Scale != nil {
 		return h.patchScale(ctx, w, req, choice, p, t, options)
 	}
-	if err := p.parse(t, options); err != nil {
+	if err := h.parsePatch(req, p, t, options); err != nil {
 		return err
 	}
 	op.Applies = p.applied != nil
@@ -122,6 +122,15 @@ func (h *Handler) newPatcher(op *registry.Operation, validation string, body []b
 		h: h, op: op, kind: op.Served.GroupVersionKind(op.Version.Name), v: op.Version, strategy: op.Strategy, ownership: op.FieldManager,
 		directive: effectiveFieldValidation(validation), body: body,
 	}
+}
+
+// parsePatch reads the patch of a request.
+func (h *Handler) parsePatch(req *Request, p *patcher, t types.PatchType, options *metav1.PatchOptions) error {
+	err := p.parse(t, options)
+	if err == nil {
+		h.auditPatch(req, p)
+	}
+	return err
 }
 
 // parse reads the patch.

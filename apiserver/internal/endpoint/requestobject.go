@@ -31,12 +31,16 @@ func (h *Handler) readCreate(req *Request, in *registry.Served, v *resource.Vers
 		return nil, nil, err
 	}
 	obj, err := h.decoder(in, v, options.FieldValidation).Decode(&req.Request, media, data)
+	if err == nil {
+		h.auditObject(req, obj)
+	}
 	return obj, options, err
 }
 
 // updateBody is the body of a PUT. It is decoded once per attempt, because a write owns
 // and changes its object.
 type updateBody struct {
+	h     *Handler
 	req   *Request
 	in    *registry.Served
 	d     *body.Decoder
@@ -59,7 +63,7 @@ func (h *Handler) readUpdate(req *Request, in *registry.Served, v *resource.Vers
 	if err != nil {
 		return nil, nil, err
 	}
-	p := &updateBody{req: req, in: in, d: h.decoder(in, v, options.FieldValidation), media: media, data: data}
+	p := &updateBody{h: h, req: req, in: in, d: h.decoder(in, v, options.FieldValidation), media: media, data: data}
 	p.next, err = p.decode()
 	return p, options, err
 }
@@ -78,6 +82,7 @@ func (p *updateBody) decode() (resource.Object, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.h.auditObject(p.req, obj)
 	if err := objectmeta.EnsureNamespace(&p.req.Request, p.in.Resource, obj); err != nil {
 		return nil, err
 	}

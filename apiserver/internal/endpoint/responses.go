@@ -55,6 +55,7 @@ func (h *Handler) answerRecord(ctx context.Context, w *exchange.Writer, req *Req
 	if err != nil {
 		return err
 	}
+	h.auditRecord(ctx, req, r, rec)
 	b := exchange.NewBody(2)
 	b.AddPieces(object)
 	if choice.Media == negotiation.Protobuf {
@@ -88,8 +89,29 @@ func (h *Handler) answerList(ctx context.Context, w *exchange.Writer, req *Reque
 		kind, apiVersion = "PartialObjectMetadataList", choice.MetaAPIVersion()
 	}
 	if choice.Media == negotiation.Protobuf {
+		if e := h.event(req); e.WantsResponse() {
+			r.Choice.Media = negotiation.JSON
+			b, err := h.listJSON(ctx, &r, p, kind, apiVersion)
+			if err != nil {
+				return err
+			}
+			e.Response(b.Bytes())
+		}
 		return h.answerProtoList(ctx, w, req, choice, p, kind, apiVersion)
 	}
+	b, err := h.listJSON(ctx, &r, p, kind, apiVersion)
+	if err != nil {
+		return err
+	}
+	if e := h.event(req); e.WantsResponse() {
+		e.Response(b.Bytes())
+	}
+	return exchange.SendJSON(w, req.HTTP, 200, choice, b)
+}
+
+// listJSON returns a page of objects, or of their metadata, as JSON.
+func (h *Handler) listJSON(ctx context.Context, r *representation.Representation, p *registry.Page, kind, apiVersion string) (*exchange.Body, error) {
+	in, v, choice := r.Served, r.Version, r.Choice
 	b := exchange.NewBody(2*len(p.Records) + 2)
 	b.Add(openList(p, kind, apiVersion, !v.Typed() && choice.Shape == negotiation.Whole))
 	comma := []byte(",")
@@ -99,7 +121,7 @@ func (h *Handler) answerList(ctx context.Context, w *exchange.Writer, req *Reque
 		}
 		value, err := h.registry.JSON(ctx, in, v, rec)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		switch {
 		case choice.Shape == negotiation.MetadataList:
@@ -117,7 +139,7 @@ func (h *Handler) answerList(ctx context.Context, w *exchange.Writer, req *Reque
 		b = exchange.NewBody(1) // kube-apiserver sends null for no items here
 		b.Add(append(bytes.TrimSuffix(openList(p, kind, apiVersion, false), []byte("[")), "null}"...))
 	}
-	return exchange.SendJSON(w, req.HTTP, 200, choice, b)
+	return b, nil
 }
 
 // listMeta returns the list metadata of a page.
@@ -209,6 +231,7 @@ func (h *Handler) answerTable(w *exchange.Writer, req *Request, choice negotiati
 	if err != nil {
 		return err
 	}
+	h.event(req).Response(raw)
 	b := exchange.NewBody(2)
 	b.Add(raw)
 	return exchange.SendJSON(w, req.HTTP, code, choice, b)

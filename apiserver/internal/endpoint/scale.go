@@ -94,7 +94,7 @@ func (h *Handler) patchScale(ctx context.Context, w *exchange.Writer, req *Reque
 	v.StrategicMerge = req.Version.StrategicMerge
 	p.v, p.kind = &v, h.scale.GroupVersionKind("v1")
 	p.strategy, p.ownership = noRules{}, req.Sub.FieldManager
-	if err := p.parse(t, options); err != nil {
+	if err := h.parsePatch(req, p, t, options); err != nil {
 		return err
 	}
 	return h.writeScale(ctx, w, req, choice, p.op, func(ctx context.Context, old *autoscalingv1.Scale) (resource.Object, error) {

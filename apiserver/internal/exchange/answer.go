@@ -75,7 +75,8 @@ func (b *Body) AddPieces(r wire.Pieces) {
 // AddString appends a string.
 func (b *Body) AddString(s string) { b.Add([]byte(s)) }
 
-func (b *Body) bytes() []byte {
+// Bytes returns the answer as one slice, which may be memory of others.
+func (b *Body) Bytes() []byte {
 	if len(b.parts) == 1 && len(b.begin) == 0 {
 		return b.parts[0]
 	}
@@ -158,14 +159,14 @@ func acceptsGzip(r *http.Request) bool {
 func SendJSON(w *Writer, r *http.Request, code int, choice negotiation.Choice, b *Body) error {
 	switch {
 	case choice.Media == negotiation.YAML:
-		text, err := yaml.JSONToYAML(b.bytes())
+		text, err := yaml.JSONToYAML(b.Bytes())
 		if err != nil {
 			return err
 		}
 		b = &Body{parts: [][]byte{text}, size: len(text)}
 	case choice.Pretty:
 		var indented bytes.Buffer
-		if err := json.Indent(&indented, b.bytes(), "", "  "); err != nil {
+		if err := json.Indent(&indented, b.Bytes(), "", "  "); err != nil {
 			return err
 		}
 		b = &Body{parts: [][]byte{indented.Bytes()}, size: indented.Len()}

@@ -49,6 +49,7 @@ type upOptions struct {
 	services   planeflags.Services
 	// admissionControl is the value of --admission-control-config-file.
 	admissionControl string
+	audit            planeflags.Audit
 	verbose          bool
 	flags            map[string]string // all of them with their values
 	several          several
@@ -104,6 +105,7 @@ ready, crash loop, never, unschedulable, complete or fail [with EXITCODE]; may b
 	planeflags.AddServiceRanges(f, &o.serviceIPs)
 	o.services.AddFlags(f, "")
 	planeflags.AddAdmissionControl(f, &o.admissionControl)
+	o.audit.AddFlags(f)
 	o.etcd.addFlags(f)
 	o.etcd.addCompaction(f)
 	f.DurationVar(&o.etcd.LeaseTime, "leader-elect-lease-duration", 15*time.Second, "how long a server that leads and is not heard of keeps others from leading, with --etcd-servers")
@@ -114,7 +116,7 @@ ready, crash loop, never, unschedulable, complete or fail [with EXITCODE]; may b
 
 // up runs a control plane until ctx ends.
 func up(ctx context.Context, o upOptions, out, logs io.Writer) (err error) {
-	options, err := o.plane(logs)
+	options, err := o.plane(out, logs)
 	if err != nil {
 		return err
 	}
@@ -172,7 +174,7 @@ Stop it with Ctrl-C.
 }
 
 // plane returns what the flags say about the control plane, without where its data is.
-func (o *upOptions) plane(logs io.Writer) (options controlplane.Options, err error) {
+func (o *upOptions) plane(out, logs io.Writer) (options controlplane.Options, err error) {
 	if o.inMemory && o.dataDir != "" {
 		return options, errors.New("--in-memory keeps nothing, so there is no use for --data-dir: leave one of them out")
 	}
@@ -216,7 +218,7 @@ func (o *upOptions) plane(logs io.Writer) (options controlplane.Options, err err
 	if err := planeflags.ReadTokens(&options, o.tokenFile); err != nil {
 		return options, err
 	}
-	return options, nil
+	return options, o.audit.Apply(&options, out)
 }
 
 // simulate takes over what the flags say about simulated workloads.

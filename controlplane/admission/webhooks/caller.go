@@ -101,8 +101,8 @@ func (h *hook) timeoutWithin(ctx context.Context) time.Duration {
 }
 
 // settle counts a call and applies the failure policy: it returns the error that the
-// request is answered with, nil if it goes on.
-func (c *caller) settle(ctx context.Context, h *hook, q *match.Request, begun time.Time, err error) error {
+// request is answered with, nil if it goes on. The call is named in audit annotations by its place.
+func (c *caller) settle(ctx context.Context, h *hook, q *match.Request, place string, begun time.Time, err error) error {
 	c.metrics.observe(h, c.step, string(q.Operation), time.Since(begun), err)
 	if err == nil {
 		return nil
@@ -123,6 +123,7 @@ func (c *caller) settle(ctx context.Context, h *hook, q *match.Request, begun ti
 	}
 	if !errors.Is(failed.reason, context.Canceled) {
 		c.metrics.failOpen.WithLabelValues(h.name, c.step).Inc()
+		q.Note(ctx, "failed-open."+place, h.name)
 		c.log.Warn("an admission webhook cannot be called, and its failure policy is Ignore", "webhook", h.name, "configuration", h.configuration, "err", failed)
 	}
 	if ctx.Err() != nil {

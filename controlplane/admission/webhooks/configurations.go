@@ -34,7 +34,12 @@ func newConfigurations[T any](store storage.Viewer, d *match.Deps, bucket string
 		if err != nil {
 			return nil, err
 		}
-		return match.NewIndex(d, slices.Concat(hooks...), func(h *hook) *match.Constraints { return h.constraints }), nil
+		all := slices.Concat(hooks...)
+		for i, h := range all {
+			placed := *h
+			placed.position, all[i] = i, &placed
+		}
+		return match.NewIndex(d, all, func(h *hook) *match.Constraints { return h.constraints }), nil
 	}, bucket)}
 }
 

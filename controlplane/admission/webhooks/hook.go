@@ -20,6 +20,8 @@ type hook struct {
 	// configuration and name of the webhook; id names it among all, also if another one
 	// of the configuration has the same name.
 	configuration, name, id string
+	// position among the webhooks of all configurations.
+	position int
 
 	constraints *match.Constraints
 	conditions  *match.Conditions

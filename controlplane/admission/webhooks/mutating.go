@@ -5,8 +5,11 @@ package webhooks
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/apiserver/resource"
@@ -88,7 +91,9 @@ func (m *mutation) invoke(ctx context.Context, h *hook) error {
 	if err == nil {
 		changed, err = m.patch(ctx, h, as, response)
 	}
-	err = m.p.settle(ctx, h, m.q, begun, err)
+	place := "mutation.webhook.admission.k8s.io/" + m.place(h)
+	m.q.NoteJSON(ctx, place, mutationNote{h.configuration, h.name, changed})
+	err = m.p.settle(ctx, h, m.q, place, begun, err)
 	if changed {
 		m.rounds.require()
 		m.q.Round.Repeat()
@@ -97,6 +102,37 @@ func (m *mutation) invoke(ctx context.Context, h *hook) error {
 		m.rounds.called(h.id)
 	}
 	return err
+}
+
+// place names the call of a hook in audit annotations.
+func (m *mutation) place(h *hook) string {
+	round := 0
+	if m.q.Round.Second() {
+		round = 1
+	}
+	return fmt.Sprintf("round_%d_index_%d", round, h.position)
+}
+
+// mutationNote and patchNote are the audit annotations of a call.
+type (
+	mutationNote struct {
+		Configuration string `json:"configuration"`
+		Webhook       string `json:"webhook"`
+		Mutated       bool   `json:"mutated"`
+	}
+	patchNote struct {
+		Configuration string                       `json:"configuration"`
+		Webhook       string                       `json:"webhook"`
+		Patch         []map[string]json.RawMessage `json:"patch"`
+		PatchType     string                       `json:"patchType"`
+	}
+)
+
+// notePatch records the patch of a hook, where the objects of requests are recorded.
+func (m *mutation) notePatch(ctx context.Context, h *hook, operations []map[string]json.RawMessage) {
+	if m.q.RecordsObjects(ctx) {
+		m.q.NoteJSON(ctx, "patch.webhook.admission.k8s.io/"+m.place(h), patchNote{h.configuration, h.name, operations, string(admissionv1.PatchTypeJSONPatch)})
+	}
 }
 
 // rounds is what a request remembers of its calls until the second round.

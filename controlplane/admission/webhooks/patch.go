@@ -33,7 +33,7 @@ func (m *mutation) patch(ctx context.Context, h *hook, as match.Invocation, r *a
 	if err != nil {
 		return false, &callError{h.name, fmt.Errorf("received undecodable patch in webhook response: %w", err), codeOf(err)}
 	}
-	if operations == 0 {
+	if len(operations) == 0 {
 		return false, nil
 	}
 	form, err := m.q.As(ctx, as.Kind)
@@ -48,7 +48,10 @@ func (m *mutation) patch(ctx context.Context, h *hook, as match.Invocation, r *a
 	}
 	before, ok := form.Object.(resource.Object)
 	if !ok {
-		return m.patchConnection(form.Object, r.Patch)
+		if changed, err = m.patchConnection(form.Object, r.Patch); err == nil {
+			m.notePatch(ctx, h, operations)
+		}
+		return changed, err
 	}
 	patched, err := apply(r.Patch, m.form.object)
 	if err != nil {
@@ -67,6 +70,7 @@ func (m *mutation) patch(ctx context.Context, h *hook, as match.Invocation, r *a
 		return false, apierrors.NewInternalError(fmt.Errorf("no kind %q is registered for version %q in scheme %q", got.Kind, got.GroupVersion(), webhookclient.SchemeName))
 	}
 	changed = !resource.Equal(before, obj)
+	m.notePatch(ctx, h, operations)
 	m.form = nil
 	return changed, m.q.Replace(ctx, obj, as.Kind)
 }
@@ -76,9 +80,9 @@ func custom(obj resource.Object) bool {
 	return ok
 }
 
-// decodePatch counts the operations of a JSON patch. Its errors are those of
+// decodePatch returns the operations of a JSON patch. Its errors are those of
 // kube-apiserver.
-func decodePatch(data []byte) (int, error) {
+func decodePatch(data []byte) ([]map[string]json.RawMessage, error) {
 	var operations []map[string]json.RawMessage
 	err := json.Unmarshal(data, &operations)
 	var of *json.UnmarshalTypeError
@@ -87,9 +91,9 @@ func decodePatch(data []byte) (int, error) {
 		if of.Type.Kind() == reflect.Slice {
 			name = "jsonpatch.Patch"
 		}
-		return 0, fmt.Errorf("json: cannot unmarshal %s into Go value of type %s", of.Value, name)
+		return nil, fmt.Errorf("json: cannot unmarshal %s into Go value of type %s", of.Value, name)
 	}
-	return len(operations), err
+	return operations, err
 }
 
 // apply applies a JSON patch to an encoded object. Its errors are those of the patch.

@@ -5,6 +5,7 @@ package webhooks
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -56,7 +57,7 @@ func (p *Validating) Validate(ctx context.Context, r *resource.AdmissionRequest)
 		begun := time.Now()
 		c := &calls[i]
 		_, err := p.call(ctx, c.hook, q, c.as, c.form)
-		errs[i] = p.settle(ctx, c.hook, q, begun, err)
+		errs[i] = p.settle(ctx, c.hook, q, fmt.Sprintf("validating.webhook.admission.k8s.io/round_0_index_%d", i), begun, err)
 	}
 	var others sync.WaitGroup
 	for i := 1; i < len(calls); i++ {

@@ -40,9 +40,6 @@ func Resources() []*resource.Resource { //nolint:funlen // a table of kinds
 		validating = *v1.ValidatingWebhookConfiguration
 		policy     = *v1.ValidatingAdmissionPolicy
 		binding    = *v1.ValidatingAdmissionPolicyBinding
-
-		mutatingPolicy  = *v1.MutatingAdmissionPolicy
-		mutatingBinding = *v1.MutatingAdmissionPolicyBinding
 	)
 	return []*resource.Resource{
 		kind.Definition[v1.MutatingWebhookConfiguration, mutating]{
@@ -95,41 +92,8 @@ func Resources() []*resource.Resource { //nolint:funlen // a table of kinds
 				return []any{p.Name, kind.Count(p.Spec.Validations), param, kind.Age(p)}
 			},
 		}.Resource(),
-		kind.Definition[v1.MutatingAdmissionPolicy, mutatingPolicy]{
-			Group: group, Version: "v1", Plural: "mutatingadmissionpolicies", Cluster: true, Categories: extensions, Generations: true,
-			Metadata: kind.Metadata{AnyFinalizer: true},
-			Defaults: func(p mutatingPolicy) {
-				kind.Fill(&p.Spec.FailurePolicy, v1.Fail)
-				if p.Spec.MatchConstraints != nil {
-					defaultMatch(p.Spec.MatchConstraints)
-				}
-			},
-			Validate: compile.validateMutatingPolicy,
-			Warnings: func(o, _ mutatingPolicy) []string { return staticNames(o.Name) },
-			Columns:  kind.Columns("Name", "Mutations:integer", "ParamKind", "Age"),
-			Row: func(p mutatingPolicy) []any {
-				param := "<unset>"
-				if k := p.Spec.ParamKind; k != nil {
-					param = k.APIVersion + "/" + k.Kind
-				}
-				return []any{p.Name, kind.Count(p.Spec.Mutations), param, kind.Age(p)}
-			},
-		}.Resource(),
-		kind.Definition[v1.MutatingAdmissionPolicyBinding, mutatingBinding]{
-			Group: group, Version: "v1", Plural: "mutatingadmissionpolicybindings", Cluster: true, Categories: extensions, Generations: true,
-			Metadata: kind.Metadata{AnyFinalizer: true},
-			Defaults: func(b mutatingBinding) {
-				if b.Spec.MatchResources != nil {
-					defaultMatch(b.Spec.MatchResources)
-				}
-			},
-			Validate: validateMutatingBinding,
-			Warnings: func(o, _ mutatingBinding) []string { return staticNames(o.Name) },
-			Columns:  kind.Columns("Name", "PolicyName", "ParamRef", "Age"),
-			Row: func(b mutatingBinding) []any {
-				return []any{b.Name, b.Spec.PolicyName, paramText(b.Spec.ParamRef), kind.Age(b)}
-			},
-		}.Resource(),
+		compile.mutatingPolicies().Resource(),
+		mutatingBindings().Resource(),
 		kind.Definition[v1.ValidatingAdmissionPolicyBinding, binding]{
 			Group: group, Version: "v1", Plural: "validatingadmissionpolicybindings", Cluster: true, Categories: extensions, Generations: true,
 			Metadata: kind.Metadata{AnyFinalizer: true},
@@ -186,4 +150,52 @@ func paramText(r *v1.ParamRef) string {
 		return namespace + "/" + r.Name
 	}
 	return kind.SelectorText(r.Selector)
+}
+
+type (
+	mutatingPolicy  = *v1.MutatingAdmissionPolicy
+	mutatingBinding = *v1.MutatingAdmissionPolicyBinding
+)
+
+// mutatingPolicies describes MutatingAdmissionPolicies.
+func (r *rules) mutatingPolicies() kind.Definition[v1.MutatingAdmissionPolicy, mutatingPolicy] {
+	return kind.Definition[v1.MutatingAdmissionPolicy, mutatingPolicy]{
+		Group: v1.GroupName, Version: "v1", Plural: "mutatingadmissionpolicies", Cluster: true, Categories: []string{"api-extensions"}, Generations: true,
+		Metadata: kind.Metadata{AnyFinalizer: true},
+		Defaults: func(p mutatingPolicy) {
+			kind.Fill(&p.Spec.FailurePolicy, v1.Fail)
+			if p.Spec.MatchConstraints != nil {
+				defaultMatch(p.Spec.MatchConstraints)
+			}
+		},
+		Validate: r.validateMutatingPolicy,
+		Warnings: func(o, _ mutatingPolicy) []string { return staticNames(o.Name) },
+		Columns:  kind.Columns("Name", "Mutations:integer", "ParamKind", "Age"),
+		Row: func(p mutatingPolicy) []any {
+			param := "<unset>"
+			if k := p.Spec.ParamKind; k != nil {
+				param = k.APIVersion + "/" + k.Kind
+			}
+			return []any{p.Name, kind.Count(p.Spec.Mutations), param, kind.Age(p)}
+		},
+	}
+}
+
+// mutatingBindings describes the bindings of MutatingAdmissionPolicies.
+func mutatingBindings() kind.Definition[v1.MutatingAdmissionPolicyBinding, mutatingBinding] {
+	return kind.Definition[v1.MutatingAdmissionPolicyBinding, mutatingBinding]{
+		Group: v1.GroupName, Version: "v1", Plural: "mutatingadmissionpolicybindings", Cluster: true, Categories: []string{"api-extensions"}, Generations: true,
+		Metadata: kind.Metadata{AnyFinalizer: true},
+		Defaults: func(b mutatingBinding) {
+			if b.Spec.MatchResources != nil {
+				defaultMatch(b.Spec.MatchResources)
+			}
+		},
+		Validate: validateMutatingBinding,
+		Warnings: func(o, _ mutatingBinding) []string { return staticNames(o.Name) },
+		Columns:  kind.Columns("Name", "PolicyName", "ParamRef", "Age"),
+		Row: func(b mutatingBinding) []any {
+			return []any{b.Name, b.Spec.PolicyName, paramText(b.Spec.ParamRef), kind.Age(b)}
+		},
+	}
 }

@@ -70,6 +70,10 @@ func (g guard) Validate(ctx context.Context, obj, old resource.Object) field.Err
 // check returns why an object is refused, and the field of which that is said.
 func (p Parameters) check(ctx context.Context, user *auth.User, obj, old resource.Object) (string, error) {
 	const kinds, refs = "paramKind", "paramRef"
+	obj, old, err := asStable(obj, old)
+	if err != nil {
+		return "", err
+	}
 	switch obj := obj.(type) {
 	case *v1.ValidatingAdmissionPolicy:
 		old, _ := old.(*v1.ValidatingAdmissionPolicy)

@@ -33,7 +33,7 @@ func TestPoliciesAllowWhatTheyName(t *testing.T) {
 		line(`"group":"ops","nonResourcePath":"/metrics*"`)+
 		line(`"user":"carol","group":"ops","namespace":"n","resource":"*","apiGroup":"apps"`)+
 		line(`"namespace":"*","resource":"*","apiGroup":"*"`)) // it names no user
-	authorizer, err := authorizerOf([]string{"ABAC"}, file)
+	authorizer, err := (&authorizationFlags{modes: []string{"ABAC"}, policyFile: file}).authorizer()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestPoliciesThatCannotBeReadAreNamed(t *testing.T) {
 		`{"apiVersion":"v1","kind":"Policy","spec":{}}`:                                `it is a "Policy" of "v1", want a Policy of ` + policyVersion,
 		`{"apiVersion":"` + policyVersion + `","kind":"Policy","spec":{"verb":"get"}}`: `unknown field "verb"`,
 	} {
-		if _, err := authorizerOf([]string{"ABAC"}, policyFile(t, text)); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "--authorization-policy-file: ") {
+		if _, err := (&authorizationFlags{modes: []string{"ABAC"}, policyFile: policyFile(t, text)}).authorizer(); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "--authorization-policy-file: ") {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}
@@ -106,11 +106,10 @@ func TestPoliciesThatCannotBeReadAreNamed(t *testing.T) {
 	}{
 		{[]string{"ABAC"}, "", "belong together"},
 		{[]string{"RBAC"}, "x", "belong together"},
-		{[]string{"ABAC", "RBAC"}, "x", "ABAC beside RBAC is not implemented"},
 		{[]string{"ABAC"}, "/absent", "no such file"},
-		{[]string{"Webhook"}, "", "Webhook is not implemented"},
+		{[]string{"Webhook"}, "", "--authorization-mode=Webhook and --authorization-webhook-config-file belong together"},
 	} {
-		if _, err := authorizerOf(test.modes, test.file); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := (&authorizationFlags{modes: test.modes, policyFile: test.file}).authorizer(); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%v with %q: %v, want %s", test.modes, test.file, err, test.want)
 		}
 	}
@@ -118,7 +117,7 @@ func TestPoliciesThatCannotBeReadAreNamed(t *testing.T) {
 
 func TestAlwaysDenySaysSo(t *testing.T) {
 	t.Parallel()
-	denies, err := authorizerOf([]string{"AlwaysDeny"}, "")
+	denies, err := (&authorizationFlags{modes: []string{"AlwaysDeny"}}).authorizer()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/apiserver/delegated"
 	"github.com/steer-dev/steer/controlplane"
 )
 
@@ -35,6 +36,9 @@ type authenticationFlags struct {
 	keySetURL          string
 	maxLife            time.Duration
 	extend             bool
+
+	webhook    webhookFlags
+	webhookTTL time.Duration
 
 	proxyCA    string
 	proxy      auth.FrontProxy
@@ -54,6 +58,8 @@ func (a *authenticationFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&a.keySetURL, "service-account-jwks-uri", "", "where others find the keys that verify service account tokens (default: at this server)")
 	f.DurationVar(&a.maxLife, "service-account-max-token-expiration", 0, "longest life of a service account token; 0: as long as is asked for")
 	f.BoolVar(&a.extend, "service-account-extend-token-expiration", true, "let tokens of Pods be valid for a year, whatever they say")
+	a.webhook.register(f, "authentication-token", "TokenReviews")
+	f.DurationVar(&a.webhookTTL, "authentication-token-webhook-cache-ttl", 2*time.Minute, "how long its answers are remembered")
 	f.StringVar(&a.proxyCA, "requestheader-client-ca-file", "", "authorities of proxies that name users in headers")
 	f.StringSliceVar(&a.proxyNames, "requestheader-allowed-names", nil, "common names that the certificates of those proxies may have (default: any)")
 	f.StringSliceVar(&a.proxy.UserHeaders, "requestheader-username-headers", nil, "headers that name the user")
@@ -108,6 +114,18 @@ func (a *authenticationFlags) apply(o *controlplane.Authentication) error {
 		for _, key := range keys {
 			accounts.Verifiers = append(accounts.Verifiers, key)
 		}
+	}
+	if a.webhook.file != "" {
+		options, err := a.webhook.options()
+		if err != nil {
+			return err
+		}
+		options.TokenTTL = a.webhookTTL
+		hook, err := delegated.NewTokenWebhook(options)
+		if err != nil {
+			return err
+		}
+		o.TokenReviewers = append(o.TokenReviewers, hook)
 	}
 	if a.proxyCA == "" {
 		return nil

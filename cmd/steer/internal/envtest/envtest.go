@@ -112,8 +112,6 @@ func NewAPIServer(objects Store) *cobra.Command {
 	f.StringVar(&s.keyFile, "tls-private-key-file", "", "its private key")
 	f.StringVar(&s.clientCA, "client-ca-file", "", "authorities whose client certificates are accepted")
 	f.StringVar(&s.tokenFile, "token-auth-file", "", `bearer tokens to accept: lines of token,user,uid,"group,group"`)
-	f.StringSliceVar(&s.modes, "authorization-mode", []string{"AlwaysAllow"}, "AlwaysAllow: every user that is known; RBAC: roles and their bindings; ABAC: --authorization-policy-file; Node, AlwaysDeny: no user. The group system:masters may do everything")
-	f.StringVar(&s.policyFile, "authorization-policy-file", "", "policies of the mode ABAC, one on each line")
 	planeflags.AddServiceRanges(f, &s.serviceIPs)
 	f.StringSliceVar(&s.hsts, "strict-transport-security-directives", nil, "directives of the header Strict-Transport-Security of all answers")
 	f.IntVar(&s.minWatch, "min-request-timeout", 1800, "seconds that a watch without a time limit of its own lasts at least")
@@ -133,7 +131,9 @@ func NewAPIServer(objects Store) *cobra.Command {
 	// What envtest always gives: right, but there is nothing to do for it.
 	f.Bool("allow-privileged", true, "no effect: nothing runs Pods")
 	planeflags.AddAdmissionControl(f, &s.admissionControl)
+	s.audit.AddFlags(f)
 	s.who.register(f)
+	s.may.register(f)
 	cmd.PreRun = func(*cobra.Command, []string) { s.flags = planeflags.Values(f) }
 	return cmd
 }
@@ -268,8 +268,6 @@ type apiserverFlags struct {
 	certFile, keyFile string
 	clientCA          string
 	tokenFile         string
-	modes             []string
-	policyFile        string
 	serviceIPs        []string
 	hsts              []string
 	minWatch          int // seconds
@@ -280,7 +278,9 @@ type apiserverFlags struct {
 	etcdServers       []string
 	verbosity         int
 	admissionControl  string
+	audit             planeflags.Audit
 	who               authenticationFlags
+	may               authorizationFlags
 	flags             map[string]string // all of them with their values
 }
 
@@ -378,7 +378,7 @@ func (s *apiserverFlags) options(notes io.Writer) (controlplane.Options, error) 
 	if err := s.peer.Apply(&o); err != nil {
 		return o, err
 	}
-	authorizer, err := authorizerOf(s.modes, s.policyFile)
+	authorizer, err := s.may.authorizer()
 	if err != nil {
 		return o, err
 	}
@@ -400,11 +400,14 @@ func (s *apiserverFlags) options(notes io.Writer) (controlplane.Options, error) 
 	if err := planeflags.ReadAdmissionControl(&o, s.admissionControl); err != nil {
 		return o, err
 	}
+	if err := s.audit.Apply(&o, os.Stdout); err != nil {
+		return o, err
+	}
 	o.Disable = s.who.disabled(notes)
 	if err := setGates(s.gates, &o); err != nil {
 		return o, err
 	}
-	if err := checkRuntimeConfig(s.runtimeConfig, notes); err != nil {
+	if o.Serve, err = readRuntimeConfig(s.runtimeConfig, notes); err != nil {
 		return o, err
 	}
 	if err := selectControllers(os.Getenv(controllersVariable), &o); err != nil {
@@ -418,7 +421,7 @@ func (s *apiserverFlags) options(notes io.Writer) (controlplane.Options, error) 
 	if err := s.who.apply(&o.Authentication); err != nil {
 		return o, err
 	}
-	if slices.Contains(s.modes, "AlwaysAllow") && o.Authentication.AnonymousPaths == nil {
+	if slices.Contains(s.may.modes, "AlwaysAllow") && o.Authentication.AnonymousPaths == nil {
 		o.Authentication.AnonymousPaths = openPaths() // it is not combined with anonymous requests
 	}
 	if s.clientCA != "" {

@@ -151,7 +151,7 @@ func (l *inMemory) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 
 func TestOpenModeAllowsOnlyKnownUsers(t *testing.T) {
 	t.Parallel()
-	open, err := authorizerOf([]string{"AlwaysAllow"}, "")
+	open, err := (&authorizationFlags{modes: []string{"AlwaysAllow"}}).authorizer()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestOpenModeAllowsOnlyKnownUsers(t *testing.T) {
 func TestOpenModeKnowsNoAnonymousUsers(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[string][]string{"AlwaysAllow": openPaths(), "RBAC": nil} {
-		flags := apiserverFlags{port: 1, modes: []string{mode}, who: authenticationFlags{anonymous: true}}
+		flags := apiserverFlags{port: 1, may: authorizationFlags{modes: []string{mode}}, who: authenticationFlags{anonymous: true}}
 		o, err := flags.options(io.Discard)
 		if err != nil || o.Authentication.NoAnonymous || !slices.Equal(o.Authentication.AnonymousPaths, want) {
 			t.Errorf("%s: anonymous requests may ask for %q, %v, want %q", mode, o.Authentication.AnonymousPaths, err, want)

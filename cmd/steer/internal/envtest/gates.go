@@ -71,9 +71,10 @@ func setGates(values []string, o *controlplane.Options) error {
 	return nil
 }
 
-// checkRuntimeConfig reads the values of --runtime-config. They can ask for what is served anyway,
-// and be without what is not; any other version is refused.
-func checkRuntimeConfig(values []string, notes io.Writer) error {
+// readRuntimeConfig reads the values of --runtime-config, and returns the optional versions that they
+// ask for. They can also ask for what is served anyway, and be without what is not; any other version
+// is refused.
+func readRuntimeConfig(values []string, notes io.Writer) (serve []string, err error) {
 	const flag = "--runtime-config"
 	for _, text := range values {
 		if !strings.Contains(text, "=") {
@@ -81,27 +82,36 @@ func checkRuntimeConfig(values []string, notes io.Writer) error {
 		}
 		name, on, err := assignment(text)
 		if err != nil {
-			return fmt.Errorf("%s: %w", flag, err)
+			return nil, fmt.Errorf("%s: %w", flag, err)
 		}
 		switch name {
 		case "api/all", "api/ga", "api/beta", "api/alpha":
 			stable := name == "api/all" || name == "api/ga"
 			if stable && !on {
-				return fmt.Errorf("%s: %s=false: what is served cannot be left out", flag, name)
+				return nil, fmt.Errorf("%s: %s=false: what is served cannot be left out", flag, name)
+			}
+			if on && (name == "api/all" || name == "api/beta") {
+				serve = append(serve, controlplane.OptionalVersions()...)
 			}
 			if on && name != "api/ga" {
-				fmt.Fprintf(notes, "steer: %s: %s=true has no effect: alpha and beta versions are not served\n", flag, name)
+				fmt.Fprintf(notes, "steer: %s: %s=true: of alpha and beta versions %v alone is served\n", flag, name, controlplane.OptionalVersions())
+			}
+			continue
+		}
+		if slices.Contains(controlplane.OptionalVersions(), versionOf(name)) {
+			if on {
+				serve = append(serve, versionOf(name))
 			}
 			continue
 		}
 		switch served := slices.Contains(controlplane.Versions(), versionOf(name)); {
 		case on && !served:
-			return fmt.Errorf("%s: %s is not served: leave it out", flag, name)
+			return nil, fmt.Errorf("%s: %s is not served: leave it out", flag, name)
 		case !on && served:
-			return fmt.Errorf("%s: %s=false: what is served cannot be left out", flag, name)
+			return nil, fmt.Errorf("%s: %s=false: what is served cannot be left out", flag, name)
 		}
 	}
-	return nil
+	return serve, nil
 }
 
 // versionOf returns the group and version of "v1", "GROUP/VERSION" and "GROUP/VERSION/RESOURCE".

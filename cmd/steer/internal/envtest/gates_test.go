@@ -4,6 +4,7 @@
 package envtest
 
 import (
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -61,13 +62,24 @@ func TestRuntimeConfigNamesWhatIsServed(t *testing.T) {
 		"apps/v1=maybe":                       "write NAME=true or NAME=false",
 	} {
 		var notes strings.Builder
-		err := checkRuntimeConfig([]string{text}, &notes)
+		_, err := readRuntimeConfig([]string{text}, &notes)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) || notes.Len() > 0 {
 			t.Errorf("%s: %v, %q, want %q", text, err, notes.String(), want)
 		}
 	}
 	var notes strings.Builder
-	if err := checkRuntimeConfig([]string{"api/all=true"}, &notes); err != nil || !strings.Contains(notes.String(), "api/all=true has no effect: alpha and beta versions are not served") {
-		t.Errorf("api/all=true: %v, %q", err, notes.String())
+	serve, err := readRuntimeConfig([]string{"api/all=true"}, &notes)
+	if err != nil || !slices.Equal(serve, controlplane.OptionalVersions()) || !strings.Contains(notes.String(), "api/all=true: of alpha and beta versions [admissionregistration.k8s.io/v1beta1] alone is served") {
+		t.Errorf("api/all=true: %v, %v, %q", serve, err, notes.String())
+	}
+	for text, want := range map[string][]string{
+		"admissionregistration.k8s.io/v1beta1":                                controlplane.OptionalVersions(),
+		"admissionregistration.k8s.io/v1beta1/mutatingadmissionpolicies=true": controlplane.OptionalVersions(),
+		"admissionregistration.k8s.io/v1beta1=false":                          nil,
+		"api/beta=true": controlplane.OptionalVersions(),
+	} {
+		if serve, err := readRuntimeConfig([]string{text}, io.Discard); err != nil || !slices.Equal(serve, want) {
+			t.Errorf("%s: %v, %v, want %v", text, serve, err, want)
+		}
 	}
 }
