@@ -54,7 +54,7 @@ func kubernetes() []string {
 		"apiserver", "apiserver/apply", "apiserver/admissionwebhook", "apiserver/cel",
 		"apiserver/cel/authorizerselector/selectordisabled", "apiserver/cel/authorizerselector/selectorenabled",
 		"apiserver/discovery", "apiserver/openapi", "apiserver/anonymous", "apiserver/podlogs", "apiserver/portforward",
-		"auth", "client", "controlplane", "serviceaccount",
+		"auth", "client", "controlplane", "controlplane/audit", "serviceaccount",
 		"garbagecollector", "namespace", "quota", "dryrun", "scale", "events", "evictions", "disruption", "podgc",
 		"deployment", "replicaset", "replicationcontroller", "statefulset", "daemonset", "job", "cronjob",
 		"configmap", "secrets", "storageclasses", "pods", "node", "defaulttolerationseconds", "ttlcontroller",

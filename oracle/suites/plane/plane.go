@@ -32,8 +32,12 @@ const Program = "STEER_SUITES_PROGRAM"
 // etcd of the test, which they share then. Program is steer-etcd under the same name.
 const Shared = "STEER_SUITES_ETCD"
 
-// OwnGate is the feature gate that Steer honours and that tests switch off.
-const OwnGate = "PodTopologyLabelsAdmission"
+// OwnGate is the feature gate that Steer honours and that tests switch off, OwnVersion the version
+// of the API that they switch on.
+const (
+	OwnGate    = "PodTopologyLabelsAdmission"
+	OwnVersion = "admissionregistration.k8s.io/v1beta1"
+)
 
 const (
 	startLimit = 30 * time.Second
@@ -87,11 +91,11 @@ func Start(logf func(format string, args ...any), etcd Etcd, flags ...string) (_
 		return nil, err
 	}
 	token, tokens := rand.Text(), filepath.Join(dir, "tokens.csv")
-	flags, more, err := withoutTokens(withoutGates(withoutEtcd(flags), logf, OwnGate+"=false"))
+	flags, more, err := withoutTokens(withoutGates(withoutEtcd(flags), logf, OwnGate+"=false", OwnVersion+"=true"))
 	if err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(tokens, []byte(token+",admin,admin,system:masters\n"+more), 0o600); err != nil {
+	if err := os.WriteFile(tokens, []byte(token+",system:apiserver,admin,system:masters\n"+more), 0o600); err != nil {
 		return nil, err
 	}
 	log, err := os.Create(filepath.Join(dir, "log"))

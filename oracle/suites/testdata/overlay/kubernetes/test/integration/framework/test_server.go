@@ -152,20 +152,28 @@ func flagsOf(o *options.ServerRunOptions) []string {
 	if longest := a.ServiceAccounts.MaxExpiration; longest > 0 {
 		flags = append(flags, fmt.Sprintf("--service-account-max-token-expiration=%s", longest))
 	}
+	if z := o.Authorization; z.WebhookConfigFile != "" {
+		flags = append(flags, "--authorization-webhook-version="+z.WebhookVersion,
+			fmt.Sprintf("--authorization-webhook-cache-authorized-ttl=%s", z.WebhookCacheAuthorizedTTL),
+			fmt.Sprintf("--authorization-webhook-cache-unauthorized-ttl=%s", z.WebhookCacheUnauthorizedTTL))
+	}
 	if a.TokenFile != nil && a.TokenFile.TokenFile != "" {
 		flags = append(flags, "--token-auth-file="+a.TokenFile.TokenFile)
 	}
 	for name, value := range map[string]string{
-		"service-account-signing-key-file": o.ServiceAccountSigningKeyFile,
-		"service-account-jwks-uri":         a.ServiceAccounts.JWKSURI,
-		"requestheader-client-ca-file":     a.RequestHeader.ClientCAFile,
-		"client-ca-file":                   a.ClientCert.ClientCA,
-		"service-cluster-ip-range":         o.ServiceClusterIPRanges,
-		"admission-control-config-file":    admission.ConfigFile,
-		"authorization-policy-file":        o.Authorization.PolicyFile,
-		"kubelet-certificate-authority":    o.KubeletConfig.TLSClientConfig.CAFile,
-		"kubelet-client-certificate":       o.KubeletConfig.TLSClientConfig.CertFile,
-		"kubelet-client-key":               o.KubeletConfig.TLSClientConfig.KeyFile,
+		"service-account-signing-key-file":  o.ServiceAccountSigningKeyFile,
+		"service-account-jwks-uri":          a.ServiceAccounts.JWKSURI,
+		"requestheader-client-ca-file":      a.RequestHeader.ClientCAFile,
+		"client-ca-file":                    a.ClientCert.ClientCA,
+		"service-cluster-ip-range":          o.ServiceClusterIPRanges,
+		"admission-control-config-file":     admission.ConfigFile,
+		"authorization-policy-file":         o.Authorization.PolicyFile,
+		"authorization-webhook-config-file": o.Authorization.WebhookConfigFile,
+		"audit-policy-file":                 o.Audit.PolicyFile,
+		"audit-log-path":                    o.Audit.LogOptions.Path,
+		"kubelet-certificate-authority":     o.KubeletConfig.TLSClientConfig.CAFile,
+		"kubelet-client-certificate":        o.KubeletConfig.TLSClientConfig.CertFile,
+		"kubelet-client-key":                o.KubeletConfig.TLSClientConfig.KeyFile,
 	} {
 		if value != "" {
 			flags = append(flags, "--"+name+"="+value)
