@@ -64,7 +64,7 @@ func Paint(ctx context.Context, b *browser.Browser, out io.Writer) (err error) {
 	for i := range 100_000 {
 		records = append(records, record(i, fleet(i%10_000)))
 	}
-	url, stop, err := listen(ctx, dashboard.Options{Title: "measured", Source: dashboard.Recording(records, "")})
+	url, stop, err := listen(ctx, dashboard.Options{Title: "measured", Source: dashboard.Recording(records, "A recording")})
 	if err != nil {
 		return err
 	}
