@@ -104,8 +104,8 @@ func (s *Server) led(ctx context.Context, w *exchange.Writer, r *http.Request, r
 // forward passes a request on. The server that executes it answers first when its time is up.
 func (s *Server) forward(ctx context.Context, w *exchange.Writer, forwarded Forwarded) (answered bool, err error) {
 	if deadline, ok := ctx.Deadline(); ok {
-		limited := within(forwarded.Request.Context(), time.Until(deadline)+exchange.WriteGrace/2)
-		defer limited.stop()
+		limited := exchange.Within(forwarded.Request.Context(), time.Until(deadline)+exchange.WriteGrace/2)
+		defer limited.Stop()
 		ctx = limited
 	}
 	forwarded.Request = forwarded.Request.WithContext(ctx)

@@ -88,13 +88,13 @@ func (s *Server) recovered(w *exchange.Writer, req *endpoint.Request, v any) {
 func (s *Server) admitted(w *exchange.Writer, r *http.Request, req *endpoint.Request, limit time.Duration, malformed error) (err error) {
 	ctx := r.Context()
 	if limit > 0 {
-		limited := within(ctx, limit)
+		limited := exchange.Within(ctx, limit)
 		defer func() {
 			// Reading the body may have ended first, which ends the context of the request.
 			if err != nil && !req.LongRunning() && (errors.Is(err, context.DeadlineExceeded) || errors.Is(limited.Err(), context.DeadlineExceeded)) {
 				err = errTimedOut // whatever failed for want of time
 			}
-			limited.stop()
+			limited.Stop()
 		}()
 		ctx = limited
 	}

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/controlplane/certificates"
 )
 
 // leaves are the certificates that a plane issues for itself and its users.
@@ -45,7 +46,7 @@ func formerKeys(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	serial, err := newSerial()
+	serial, err := certificates.NewSerial()
 	if err != nil {
 		t.Fatal(err)
 	}

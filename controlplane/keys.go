@@ -16,7 +16,6 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
-	"net"
 	"slices"
 	"strings"
 	"time"
@@ -68,10 +67,8 @@ const (
 )
 
 const (
-	caLifetime   = 10 * 365 * 24 * time.Hour
-	leafLifetime = 365 * 24 * time.Hour
-	// clockSkew is how far back certificates are valid, for clients whose clock
-	// is behind.
+	caLifetime = 10 * 365 * 24 * time.Hour
+	// clockSkew is how far back that of the authority is valid, for clients whose clock is behind.
 	clockSkew = time.Hour
 )
 
@@ -90,7 +87,7 @@ func NewKeys() (*Keys, error) {
 
 // newAuthority makes the certificate of an authority for its key.
 func newAuthority(signer crypto.Signer, name string) (certificates.Authority, error) {
-	serial, err := newSerial()
+	serial, err := certificates.NewSerial()
 	if err != nil {
 		return certificates.Authority{}, err
 	}
@@ -211,67 +208,7 @@ func (k *Keys) pool() *x509.CertPool {
 
 // issue signs a certificate for a new key.
 func (k *Keys) issue(subject pkix.Name, hosts []string, usage x509.ExtKeyUsage) (tls.Certificate, error) {
-	return issue(certificates.Authority{Certificate: k.CA, Signer: k.Signer}, subject, hosts, usage)
-}
-
-// issue signs a certificate for a new key.
-func issue(by certificates.Authority, subject pkix.Name, hosts []string, usages ...x509.ExtKeyUsage) (tls.Certificate, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("controlplane: make a key: %w", err)
-	}
-	serial, err := newSerial()
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	id, err := keyID(key.Public())
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	now := time.Now()
-	template := &x509.Certificate{
-		SerialNumber: serial, Subject: subject, SubjectKeyId: id,
-		NotBefore: now.Add(-clockSkew), NotAfter: now.Add(leafLifetime),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: usages,
-		BasicConstraintsValid: true,
-	}
-	if template.NotAfter.After(by.Certificate.NotAfter) {
-		template.NotAfter = by.Certificate.NotAfter
-	}
-	for _, host := range hosts {
-		if ip := net.ParseIP(host); ip != nil {
-			template.IPAddresses = append(template.IPAddresses, ip)
-		} else {
-			template.DNSNames = append(template.DNSNames, host)
-		}
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, by.Certificate, key.Public(), by.Signer)
-	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("controlplane: sign a certificate: %w", err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("controlplane: sign a certificate: %w", err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, nil
-}
-
-// keyID returns the identifier of a public key (RFC 7093, section 2, method 4).
-func keyID(key crypto.PublicKey) ([]byte, error) {
-	der, err := x509.MarshalPKIXPublicKey(key)
-	if err != nil {
-		return nil, fmt.Errorf("controlplane: encode a public key: %w", err)
-	}
-	sum := sha256.Sum256(der)
-	return sum[:20], nil
-}
-
-func newSerial() (*big.Int, error) {
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
-	if err != nil {
-		return nil, fmt.Errorf("controlplane: make a serial number: %w", err)
-	}
-	return serial, nil
+	return certificates.Authority{Certificate: k.CA, Signer: k.Signer}.Issue(subject, hosts, usage)
 }
 
 func encodeCertificate(der []byte) []byte {

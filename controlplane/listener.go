@@ -148,12 +148,12 @@ func forKubelets(keys *Keys) (tls.Certificate, error) {
 
 // forBackends issues the certificate that API servers behind APIServices are shown.
 func forBackends(keys *Keys) (tls.Certificate, error) {
-	return issue(keys.FrontProxy, pkix.Name{CommonName: frontProxyName}, nil, x509.ExtKeyUsageClientAuth)
+	return keys.FrontProxy.Issue(pkix.Name{CommonName: frontProxyName}, nil, x509.ExtKeyUsageClientAuth)
 }
 
 // forServers issues the certificate that servers of one store show one another.
 func forServers(keys *Keys) (tls.Certificate, error) {
-	return issue(keys.Peer, pkix.Name{CommonName: peerName}, []string{leadership.ServerName}, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
+	return keys.Peer.Issue(pkix.Name{CommonName: peerName}, []string{leadership.ServerName}, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
 }
 
 // servingHosts returns the names that clients use for a listener.

@@ -52,7 +52,7 @@ type Options struct {
 	// Authentication says who users are.
 	Authentication Authentication
 	// Authorizer of requests. nil: members of system:masters may do everything,
-	// others what roles and their bindings allow. In a list of several, [ByRoles] stands for these.
+	// others what roles and their bindings allow. In a list of several, rbac.ByRoles stands for these.
 	Authorizer auth.Authorizer
 	// Admission of writes, after the plane's own plugins that change objects and before
 	// validating policies, validating webhooks and ResourceQuota. nil: none.

@@ -193,7 +193,10 @@ func (p *Plane) declare() (component.List, *authenticator, error) {
 		p.keys = p.openKeys()
 	}
 	roles := rbac.New(p.store)
-	p.authorizer = o.authorizer(roles)
+	p.authorizer = auth.Authorizers{auth.AllowMasters{}, roles}
+	if o.Authorizer != nil {
+		p.authorizer = rbac.Resolve(o.Authorizer, roles)
+	}
 	if o.Metrics == nil {
 		o.Metrics = prometheus.NewRegistry()
 	}

@@ -22,6 +22,7 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
 	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/apiserver/resource"
 )
 
 // Event is what is recorded of one request. Its methods are safe for concurrent use, and do
@@ -240,6 +241,34 @@ func (e *Event) Names(obj metav1.Object) {
 func (e *Event) Request(object []byte) {
 	if e.WantsRequest() {
 		e.change(func(v *auditv1.Event) { v.RequestObject = e.object(object) })
+	}
+}
+
+// RequestedObject notes the object that the client has sent.
+func (e *Event) RequestedObject(obj resource.Object) {
+	if e == nil {
+		return
+	}
+	e.Names(obj)
+	if !e.WantsRequest() {
+		return
+	}
+	if text, err := resource.EncodeObject(obj); err == nil { // it was decoded from such a text
+		e.Request(text)
+	}
+}
+
+// RequestOptions notes the options that are the body of a deletion.
+func (e *Event) RequestOptions(o *metav1.DeleteOptions) {
+	if !e.WantsRequest() {
+		return
+	}
+	sent := *o
+	if sent.Kind == "" {
+		sent.TypeMeta = metav1.TypeMeta{Kind: "DeleteOptions", APIVersion: "meta.k8s.io/v1"}
+	}
+	if text, err := json.Marshal(&sent); err == nil { // options have nothing that cannot be encoded
+		e.Request(text)
 	}
 }
 

@@ -276,39 +276,6 @@ func schemePackage(group string) string {
 	return name
 }
 
-// Patched returns an error if a patch changed the kind of a document. kube-apiserver
-// decodes a document without apiVersion as its internal version, whose fields have
-// other names; internal reports this case.
-func (d *Decoder) Patched(data []byte) (internal bool, err error) {
-	gvk, err := kindOf(data, nil, errPatchedKind)
-	if err != nil {
-		return false, err
-	}
-	if internal = gvk.Group == "" && gvk.Version == ""; internal {
-		gvk.Group, gvk.Version = d.Kind.Group, d.Kind.Version
-	}
-	gvk = withDefaults(gvk, d.Kind)
-	if gvk == d.Kind {
-		return internal, nil
-	}
-	if internal {
-		if d.Known != nil {
-			if _, known := d.Known(gvk); known {
-				return false, d.inconvertible(schemePackage(gvk.Group), gvk)
-			}
-		}
-		gvk.Version = runtime.APIVersionInternal
-		return false, runtime.NewNotRegisteredErrForKind(schemeName, gvk)
-	}
-	if err := d.mismatch(gvk); !apierrors.IsBadRequest(err) { // another served version of the same objects
-		return false, err
-	}
-	return false, nil
-}
-
-// errPatchedKind makes kindOf read the kind from the data.
-var errPatchedKind = errors.New("patched")
-
 // otherVersion is the 400 for a body that belongs to another path.
 func (d *Decoder) otherVersion(gvk schema.GroupVersionKind) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", gvk.GroupVersion(), d.Kind.GroupVersion()))

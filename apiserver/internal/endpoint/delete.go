@@ -33,7 +33,7 @@ func (h *Handler) deleteOptions(req *Request) (*metav1.DeleteOptions, error) {
 	} else if err := body.DeleteOptions(req.HTTP.Header.Get("Content-Type"), data, o); err != nil {
 		return nil, err
 	} else {
-		h.auditDeletion(req, o)
+		h.event(req).RequestOptions(o)
 	}
 	o.IgnoreStoreReadErrorWithClusterBreakingPotential = nil
 	if err := invalidOptions("DeleteOptions", metavalidation.ValidateDeleteOptions(o)); err != nil {

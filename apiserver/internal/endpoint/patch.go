@@ -6,7 +6,6 @@ package endpoint
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -27,7 +26,6 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/negotiation"
 	"github.com/steer-dev/steer/apiserver/internal/objectmeta"
 	"github.com/steer-dev/steer/apiserver/internal/registry"
-	"github.com/steer-dev/steer/apiserver/internal/typed"
 	"github.com/steer-dev/steer/apiserver/patch"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/internal/jsontext"
@@ -126,11 +124,18 @@ func (h *Handler) newPatcher(op *registry.Operation, validation string, body []b
 
 // parsePatch reads the patch of a request.
 func (h *Handler) parsePatch(req *Request, p *patcher, t types.PatchType, options *metav1.PatchOptions) error {
-	err := p.parse(t, options)
-	if err == nil {
-		h.auditPatch(req, p)
+	if err := p.parse(t, options); err != nil {
+		return err
 	}
-	return err
+	e := h.event(req)
+	if p.applied == nil {
+		e.Request(p.body)
+	} else if e.WantsRequest() {
+		if text, err := resource.EncodeObject(p.applied); err == nil { // it was decoded from such a text
+			e.Request(text)
+		}
+	}
+	return nil
 }
 
 // parse reads the patch.
@@ -203,7 +208,7 @@ func (p *patcher) change(ctx context.Context, old resource.Object, rec *storage.
 	if err := objectmeta.EnsureNamespace(p.op.Request, p.op.Served.Resource, obj); err != nil {
 		return nil, err
 	}
-	return obj, checkName(p.op.Request, obj)
+	return obj, objectmeta.EnsureName(p.op.Request, obj)
 }
 
 // apply merges the applied configuration.
@@ -255,7 +260,8 @@ func (p *patcher) patched(ctx context.Context, old resource.Object, rec *storage
 	if custom {
 		obj, invalid = patched, missingKind(patched)
 	} else {
-		obj, more, invalid = p.decode(patched)
+		d := body.Decoder{Kind: p.kind, Version: p.v, Known: p.h.options.Known}
+		obj, more, invalid = d.Patched(patched, p.strategic)
 	}
 	var unknown []string
 	if invalid == nil {
@@ -296,52 +302,6 @@ func missingKind(d *resource.Doc) error {
 		return runtime.NewMissingKindErr("patched object")
 	}
 	return nil
-}
-
-// decode turns a patched object into one of a Go type and returns its unknown and duplicate
-// fields.
-func (p *patcher) decode(patched *resource.Doc) (resource.Object, []error, error) {
-	obj := p.v.New()
-	raw, err := patched.MarshalJSON()
-	if err != nil {
-		return nil, nil, err
-	}
-	sameKind := patched.GetKind() == p.kind.Kind && patched.GetAPIVersion() == p.kind.GroupVersion().String()
-	if sameKind && typed.DecodeFast(raw, obj) {
-		return obj, nil, nil
-	}
-	obj = p.v.New()
-	if p.strategic {
-		err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(patched.Content(), obj, true)
-		if strict, ok := runtime.AsStrictDecodingError(err); ok {
-			return obj, strict.Errors(), nil
-		}
-		return obj, nil, err
-	}
-	internal := false
-	if !sameKind {
-		d := body.Decoder{Kind: p.kind, Version: p.v, Known: p.h.options.Known}
-		if internal, err = d.Patched(raw); err != nil {
-			return nil, nil, err
-		}
-	}
-	if internal {
-		return obj, unknownFields(patched.Content()), nil
-	}
-	findings, err := kjson.UnmarshalStrict(raw, obj)
-	return obj, findings, err
-}
-
-// unknownFields returns the strict decoding errors for a document that is decoded as
-// another kind, which has none of its fields.
-func unknownFields(doc map[string]any) []error {
-	var out []error
-	for _, name := range slices.Sorted(maps.Keys(doc)) {
-		if name != "kind" && name != "apiVersion" {
-			out = append(out, fmt.Errorf("unknown field %q", name))
-		}
-	}
-	return out
 }
 
 // refuse returns the 422 for a patch whose result is not an object of the kind. The

@@ -4,9 +4,6 @@
 package endpoint
 
 import (
-	"fmt"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/steer-dev/steer/apiserver/internal/body"
@@ -32,7 +29,7 @@ func (h *Handler) readCreate(req *Request, in *registry.Served, v *resource.Vers
 	}
 	obj, err := h.decoder(in, v, options.FieldValidation).Decode(&req.Request, media, data)
 	if err == nil {
-		h.auditObject(req, obj)
+		h.event(req).RequestedObject(obj)
 	}
 	return obj, options, err
 }
@@ -82,24 +79,13 @@ func (p *updateBody) decode() (resource.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.h.auditObject(p.req, obj)
+	p.h.event(p.req).RequestedObject(obj)
 	if err := objectmeta.EnsureNamespace(&p.req.Request, p.in.Resource, obj); err != nil {
 		return nil, err
 	}
-	if err := checkName(&p.req.Request, obj); err != nil {
+	if err := objectmeta.EnsureName(&p.req.Request, obj); err != nil {
 		return nil, err
 	}
 	objectmeta.DedupOwnerReferences(&p.req.Request, obj)
 	return obj, nil
-}
-
-// checkName refuses an object whose name is not the one in the path.
-func checkName(req *resource.Request, obj resource.Object) error {
-	if obj.GetName() == "" {
-		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", req.Name))
-	}
-	if obj.GetName() != req.Name {
-		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", obj.GetName(), req.Name))
-	}
-	return nil
 }

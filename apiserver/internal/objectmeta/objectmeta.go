@@ -34,6 +34,17 @@ func Wipe(obj resource.Object) {
 	obj.SetSelfLink("")
 }
 
+// EnsureName refuses an object whose name is not the one in the path.
+func EnsureName(req *resource.Request, obj resource.Object) error {
+	if obj.GetName() == "" {
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", req.Name))
+	}
+	if obj.GetName() != req.Name {
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", obj.GetName(), req.Name))
+	}
+	return nil
+}
+
 // EnsureNamespace sets the namespace of an object to that of its request, or returns an
 // error if they differ.
 func EnsureNamespace(req *resource.Request, in *resource.Resource, obj resource.Object) error {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/delegated"
-	"github.com/steer-dev/steer/controlplane"
+	"github.com/steer-dev/steer/controlplane/rbac"
 )
 
 // authorizationFlags are the flags of kube-apiserver that say what users may do.
@@ -63,7 +63,7 @@ func (z *authorizationFlags) authorizer() (auth.Authorizer, error) {
 		case "AlwaysDeny":
 			out = append(out, alwaysDeny{})
 		case "RBAC":
-			out = append(out, controlplane.ByRoles{})
+			out = append(out, rbac.ByRoles{})
 		case "AlwaysAllow":
 			out = append(out, allowKnown{}, auth.AllowPaths(openPaths()))
 		case "ABAC":

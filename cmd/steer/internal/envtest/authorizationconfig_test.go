@@ -37,7 +37,7 @@ func TestAuthorizationConfigNamesModes(t *testing.T) {
 			t.Errorf("%s\n%v, %v; want %v, %s", text, modes, err, want.modes, want.err)
 		}
 	}
-	cmd := newAPIServerCommand()
+	cmd := NewAPIServer(nil)
 	cmd.SetArgs([]string{"--authorization-config=" + file, "--authorization-mode=RBAC"})
 	if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "leave these out") {
 		t.Errorf("both flags: %v", err)

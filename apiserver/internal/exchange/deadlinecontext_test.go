@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package apiserver
+package exchange
 
 import (
 	"context"
@@ -45,10 +45,10 @@ func TestBoundedContextBehavesLikeOneWithADeadline(t *testing.T) {
 					defer cancel(nil)
 					parent, cancelLast := context.WithTimeout(parent, 2*time.Hour)
 					defer cancelLast()
-					ours := within(parent, limit)
+					ours := Within(parent, limit)
 					theirs, stop := context.WithTimeout(parent, limit)
 					got, want := ask(ours), ask(theirs)
-					end(cancel, func() { ours.stop(); stop() })
+					end(cancel, func() { ours.Stop(); stop() })
 					synctest.Wait()
 					told := func(ctx context.Context) bool {
 						select {
@@ -68,7 +68,7 @@ func TestBoundedContextBehavesLikeOneWithADeadline(t *testing.T) {
 					case told(got) != told(want) || !gotAt.Equal(wantAt) || got.Value(key{}) != "value":
 						t.Errorf("ended by %s after %s, limit %v: told %t, want %t; until %v, want %v", name, asked, limit, told(got), told(want), gotAt, wantAt)
 					}
-					ours.stop()
+					ours.Stop()
 					stop()
 				})
 			}

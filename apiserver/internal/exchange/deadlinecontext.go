@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package apiserver
+package exchange
 
 import (
 	"context"
@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// bounded is [context.WithDeadline] for requests, most of which end before anything
+// Bounded is [context.WithDeadline] for requests, most of which end before anything
 // waits for them: it creates the timer and follows its parent only when Done is called.
 // If both the deadline has passed and the parent is done when it is first looked at, it
 // does not know which came first.
-type bounded struct {
+type Bounded struct {
 	context.Context // the parent
 	deadline        time.Time
 
@@ -29,14 +29,15 @@ type strict struct {
 	cancel context.CancelFunc
 }
 
-var _ context.Context = (*bounded)(nil)
+var _ context.Context = (*Bounded)(nil)
 
-func within(parent context.Context, limit time.Duration) *bounded {
-	return &bounded{Context: parent, deadline: time.Now().Add(limit)}
+// Within returns a context that ends after limit, and is ended by [Bounded.Stop].
+func Within(parent context.Context, limit time.Duration) *Bounded {
+	return &Bounded{Context: parent, deadline: time.Now().Add(limit)}
 }
 
-// stop ends the context, as its [context.CancelFunc] would.
-func (c *bounded) stop() {
+// Stop ends the context, as its [context.CancelFunc] would.
+func (c *Bounded) Stop() {
 	c.stopped.Store(true)
 	if s := c.strict.Load(); s != nil {
 		s.cancel()
@@ -44,7 +45,7 @@ func (c *bounded) stop() {
 }
 
 // Deadline implements [context.Context].
-func (c *bounded) Deadline() (time.Time, bool) {
+func (c *Bounded) Deadline() (time.Time, bool) {
 	if earlier, ok := c.Context.Deadline(); ok && earlier.Before(c.deadline) {
 		return earlier, true
 	}
@@ -52,10 +53,10 @@ func (c *bounded) Deadline() (time.Time, bool) {
 }
 
 // Done implements [context.Context].
-func (c *bounded) Done() <-chan struct{} { return c.make().Done() }
+func (c *Bounded) Done() <-chan struct{} { return c.make().Done() }
 
 // Err implements [context.Context].
-func (c *bounded) Err() error {
+func (c *Bounded) Err() error {
 	s := c.strict.Load()
 	if s == nil {
 		if !c.stopped.Load() && c.Context.Err() == nil && time.Now().Before(c.deadline) {
@@ -68,14 +69,14 @@ func (c *bounded) Err() error {
 
 // Value implements [context.Context]. Derived contexts look up their parent's
 // cancellation with it.
-func (c *bounded) Value(key any) any {
+func (c *Bounded) Value(key any) any {
 	if s := c.strict.Load(); s != nil {
 		return s.Value(key)
 	}
 	return c.Context.Value(key)
 }
 
-func (c *bounded) make() *strict {
+func (c *Bounded) make() *strict {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.strict.Load()

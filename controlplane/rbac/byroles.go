@@ -1,16 +1,15 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controlplane
+package rbac
 
 import (
 	"context"
 
 	"github.com/steer-dev/steer/apiserver/auth"
-	"github.com/steer-dev/steer/controlplane/rbac"
 )
 
-// ByRoles stands for roles and their bindings where [Options.Authorizer] is a list
+// ByRoles stands for roles and their bindings where the option of an authorizer is a list
 // ([auth.Authorizers]). By itself it has no opinion.
 type ByRoles struct{}
 
@@ -19,14 +18,11 @@ func (ByRoles) Authorize(context.Context, *auth.Attributes) (auth.Decision, stri
 	return auth.NoOpinion, "", nil
 }
 
-// authorizer returns that of the options over the roles of a plane.
-func (o *Options) authorizer(roles *rbac.Authorizer) auth.Authorizer {
-	if o.Authorizer == nil {
-		return auth.Authorizers{auth.AllowMasters{}, roles}
-	}
-	all, several := o.Authorizer.(auth.Authorizers)
+// Resolve returns an authorizer whose list, if it is one, has roles in the place of [ByRoles].
+func Resolve(chosen auth.Authorizer, roles *Authorizer) auth.Authorizer {
+	all, several := chosen.(auth.Authorizers)
 	if !several {
-		return o.Authorizer
+		return chosen
 	}
 	out := make(auth.Authorizers, len(all))
 	for i, a := range all {
