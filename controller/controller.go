@@ -51,6 +51,7 @@ import (
 	"github.com/steer-dev/steer/controller/internal/children"
 	"github.com/steer-dev/steer/controller/internal/comeback"
 	"github.com/steer-dev/steer/controller/internal/own"
+	"github.com/steer-dev/steer/controller/internal/queued"
 	"github.com/steer-dev/steer/queue"
 	"github.com/steer-dev/steer/trace"
 )
@@ -120,8 +121,11 @@ func (c *controller[K]) NeedLeaderElection() bool { return !c.everywhere }
 // Concurrency implements ControllerInfo.
 func (c *controller[K]) Concurrency() int { return c.concurrency }
 
-// Stats implements ControllerInfo.
+// Stats and Queued implement ControllerInfo.
 func (c *controller[K]) Stats() queue.Stats { return c.queue.Stats() }
+func (c *controller[K]) Queued(most int) trace.Queued {
+	return queued.Of(c.shared.name, c.queue, most, c.describe)
+}
 
 // Idle waits until the workers have started and nothing is left for them to do:
 // see queue.Queue.Idle, and nothing comes back within a second.

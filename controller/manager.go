@@ -80,6 +80,8 @@ type ControllerInfo interface {
 	// Stats of the controller's queue, to be read when metrics are collected:
 	// its Running is the number of active workers.
 	Stats() queue.Stats
+	// Queued lists what waits, at most so many requests of each state; it looks at all of them.
+	Queued(most int) trace.Queued
 }
 
 // Instruments take what a controller measures, apart from what can be read from

@@ -28,10 +28,7 @@ func (p *Page) objects(now model.Now, query url.Values) h.Nodes {
 	find := query.Get("find")
 	from, _ := strconv.Atoi(query.Get("from")) // what is no number is the begin
 	rows, total := p.model.Rows(now, find, from, pageOfObjects)
-	form := h.Tag("form", h.Attr("role", "search"), h.Attr("action", "/objects"), h.Class("find"),
-		h.Tag("label", h.Attr("for", "find"), h.Text("Find")),
-		h.Tag("input", h.Attr("id", "find"), h.Attr("name", "find"), h.Attr("type", "search"), h.Attr("value", find), h.Attr("placeholder", "kind, name or controller"), h.Attr("autocomplete", "off")),
-		h.Tag("button", h.Attr("type", "submit"), h.Text("Find")))
+	form := findForm(find, "kind, name or controller")
 	if total == 0 {
 		if find != "" {
 			return append(h.Nodes{form}, empty("No object has this text in its name", "Kinds, names and controllers are searched: a part of one is enough.")...)
@@ -52,6 +49,13 @@ func (p *Page) objects(now model.Now, query url.Values) h.Nodes {
 	return h.Nodes{form,
 		table("Objects, those that need you first", []string{"State", "Object", "Controller", "Last attempt", "Ended", "#Attempts"}, body...),
 		pages(find, min(max(from, 0), total), len(rows), total)}
+}
+
+func findForm(find, what string) h.Node {
+	return h.Tag("form", h.Attr("role", "search"), h.Attr("action", "/objects"), h.Class("find"),
+		h.Tag("label", h.Attr("for", "find"), h.Text("Find")),
+		h.Tag("input", h.Attr("id", "find"), h.Attr("name", "find"), h.Attr("type", "search"), h.Attr("value", find), h.Attr("placeholder", what), h.Attr("autocomplete", "off")),
+		h.Tag("button", h.Attr("type", "submit"), h.Text("Find")))
 }
 
 // pages leads to the pages before and after.
@@ -77,11 +81,15 @@ func (p *Page) object(ctx context.Context, now model.Now, of model.Subject, quer
 	if of == (model.Subject{}) {
 		return empty("No object is named", "Objects lists those that there are."), nil
 	}
-	view := cmp.Or(query.Get("view"), "attempts")
+	views := [][2]string{{"attempts", "Attempts"}, {"conditions", "Conditions"}, {"history", "History"}, {"tree", "Tree"}}
+	if p.o.Source == nil { // no operator attempts anything
+		views = [][2]string{{"history", "History"}, {"conditions", "Conditions"}, {"tree", "Tree"}}
+	}
+	view := cmp.Or(query.Get("view"), views[0][0])
 	var tabs h.Nodes
-	for _, tab := range [][2]string{{"attempts", "Attempts"}, {"conditions", "Conditions"}, {"history", "History"}, {"tree", "Tree"}} {
+	for _, tab := range views {
 		to := objectURL(of)
-		if tab[0] != "attempts" {
+		if tab != views[0] {
 			to.Set("view", tab[0])
 		}
 		parts := []h.Part{h.Text(tab[1])}
@@ -102,7 +110,7 @@ func (p *Page) object(ctx context.Context, now model.Now, of model.Subject, quer
 		return append(out, p.attempts(&v, of, now)...), nil
 	}
 	if of.Object == (trace.Object{}) || p.o.Objects == nil {
-		return append(out, empty("The control plane is not at hand", "Conditions, history and tree are read from it: steer page and steer dev have it, and steer history, steer why and steer tree answer in a terminal.")...), nil
+		return append(out, notAtHand(of)...), nil
 	}
 	return out, func() h.Nodes {
 		ctx, cancel := context.WithTimeout(ctx, askFor)
@@ -123,6 +131,26 @@ func (p *Page) object(ctx context.Context, now model.Now, of model.Subject, quer
 		}
 		return historyView(&history)
 	}
+}
+
+// notAtHand says how to ask for what only the control plane knows.
+func notAtHand(of model.Subject) h.Nodes {
+	out := h.Nodes{h.Tag("p", h.Class("lead"), h.Text("The control plane is not at hand")),
+		h.Tag("p", h.Text("Conditions, history and tree are read from it with the rights of a person. This page has records alone: it reads no objects, so that it does not show what only the operator may read."))}
+	name := strings.ToLower(of.Kind) + "/" + of.Object.Name
+	if of.Group != "" {
+		name = strings.ToLower(of.Kind) + "." + of.Group + "/" + of.Object.Name
+	}
+	if of.Namespace != "" {
+		name += " -n " + of.Namespace
+	}
+	if of.Kind != "" && of.Object.Name != "" && len(name) < 200 {
+		out = append(out, h.Tag("p", h.Text("With a kubeconfig of yours: "), h.Tag("code", h.Foreign("steer tree "+name)), h.Text(", "), h.Tag("code", h.Foreign("steer history "+name)),
+			h.Text(", or "), h.Tag("code", h.Text("steer page deploy/NAME")), h.Text(" for a page with all of it.")))
+	} else {
+		out = append(out, h.Tag("p", h.Text("With a kubeconfig of yours: steer tree, steer history, or steer page deploy/NAME for a page with all of it.")))
+	}
+	return h.Nodes{h.Tag("div", h.Class("empty"), out)}
 }
 
 // broken is the state of a view whose source has failed.

@@ -11,8 +11,6 @@ import (
 	"net"
 	"net/http"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/steer-dev/steer/certificate"
 	"github.com/steer-dev/steer/manager"
 )
@@ -28,7 +26,7 @@ func Add(m *manager.Manager, o Options) error {
 	}
 	o.Title, o.Keep = cmp.Or(o.Title, "Operator"), cmp.Or(o.Keep, keepInOperator)
 	if o.Source == nil {
-		o.Source = Live(m.Recorder(), func() map[string]int { return depths(m.Registry()) })
+		o.Source = Live(m.Recorder(), m.Queued)
 	}
 	page := New(o)
 	if loopback(o.Address) {
@@ -65,23 +63,4 @@ func ownSite(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-// depths are the requests that wait, by controller.
-func depths(metrics prometheus.Gatherer) map[string]int {
-	families, _ := metrics.Gather() // what could be gathered is there
-	out := map[string]int{}
-	for _, family := range families {
-		if family.GetName() != "workqueue_depth" {
-			continue
-		}
-		for _, sample := range family.GetMetric() { // one for each priority
-			for _, label := range sample.GetLabel() {
-				if label.GetName() == "name" {
-					out[label.GetValue()] += int(sample.GetGauge().GetValue())
-				}
-			}
-		}
-	}
-	return out
 }

@@ -36,9 +36,12 @@ const (
 type Options struct {
 	// Title names the operator, or the recording. Default for [Add]: the manager's name.
 	Title string
-	// Source of the records. Required by [New]; [Add] has that of the manager.
+	// Source of the records. nil: for [Add] that of the manager; for [New] there are none, and
+	// the page is that of a control plane alone, for which Objects is required.
 	Source Source
 	// Objects answers for history, conditions and tree. nil: the page says how to ask for them.
+	// Who sees the page sees what Objects may read, so [Add] has none by itself: its page does
+	// not show what only the operator may read.
 	Objects Objects
 	// Keep is how many records the page keeps, the newest. Default 100,000, and 10,000 for [Add].
 	Keep int
@@ -56,6 +59,7 @@ type Page struct {
 	mu      sync.Mutex
 	model   *model.Model
 	now     Now
+	source  Source
 	looked  time.Time // when the source was asked for now
 	version uint64    // counts what changed
 	moved   time.Time // when it did
@@ -67,7 +71,11 @@ var assets embed.FS
 // New returns the page of a source.
 func New(o Options) *Page {
 	o.Keep = cmp.Or(o.Keep, defaultKeep)
-	return &Page{o: o, model: model.New(o.Keep)}
+	p := &Page{o: o, model: model.New(o.Keep), source: o.Source}
+	if p.source == nil {
+		p.source = none{}
+	}
+	return p
 }
 
 // ServeHTTP implements http.Handler.
@@ -136,12 +144,12 @@ type shown struct {
 // read brings the model up to date. The caller holds mu.
 func (p *Page) read(at time.Time) model.Now {
 	before := p.model.Added()
-	for r := range p.o.Source.New() {
+	for r := range p.source.New() {
 		p.model.Add(&r)
 	}
 	if p.looked.IsZero() || at.Sub(p.looked) >= lookAgain {
 		ended := p.now.Ended
-		p.now, p.looked = p.o.Source.Now(), at
+		p.now, p.looked = p.source.Now(), at
 		if len(p.now.Running) > 0 || p.now.Ended != ended || at.Sub(p.moved) >= moves {
 			p.version, p.moved = p.version+1, at
 		}
@@ -149,7 +157,7 @@ func (p *Page) read(at time.Time) model.Now {
 	if p.model.Added() != before {
 		p.version, p.moved = p.version+1, at
 	}
-	return model.Now{At: at, Running: p.now.Running, Waiting: p.now.Waiting}
+	return model.Now{At: at, Running: p.now.Running, Queued: p.now.Queued}
 }
 
 // show works a view out. What asks the control plane does so without the lock.
@@ -181,6 +189,9 @@ func (p *Page) show(r *http.Request) shown {
 		s.name, s.title, s.content = "recording", "Recording", p.recording()
 	default:
 		s.status, s.title, s.content = http.StatusNotFound, "Not found", empty("There is no such view", "Pulse, Objects, Queue and Recording are those that there are.")
+	}
+	if p.o.Source == nil && s.status == http.StatusOK && r.URL.Path != "/object" {
+		s.content, ask = p.alone(r.Context(), r.URL.Path, query)
 	}
 	p.mu.Unlock()
 	if ask != nil {

@@ -135,6 +135,7 @@ func text(n *html.Node) string {
 type plane struct {
 	history dashboard.History
 	tree    dashboard.Tree
+	list    dashboard.List
 	err     error
 }
 
@@ -142,6 +143,9 @@ func (p *plane) History(context.Context, trace.Object) (dashboard.History, error
 	return p.history, p.err
 }
 func (p *plane) Tree(context.Context, trace.Object) (dashboard.Tree, error) { return p.tree, p.err }
+func (p *plane) List(context.Context) (dashboard.List, error) {
+	return p.list, p.err
+}
 
 func TestFirstViewLeadsToTheFailingObject(t *testing.T) {
 	t.Parallel()
@@ -182,7 +186,7 @@ func views() []string {
 }
 
 func some() (*source, *plane) {
-	s := &source{now: dashboard.Now{Running: []trace.Record{{ID: trace.ID{Recorder: 7, Number: 99}, Controller: "webs", Object: web("slow"), Outcome: trace.Running, Took: 2 * time.Minute}}, Waiting: map[string]int{"webs": 3}}}
+	s := &source{now: dashboard.Now{Running: []trace.Record{{ID: trace.ID{Recorder: 7, Number: 99}, Controller: "webs", Object: web("slow"), Outcome: trace.Running, Took: 2 * time.Minute}}, Queued: []trace.Queued{{Controller: "webs", AllReady: 3, Ready: []trace.Waiting{{Object: web("ready"), At: time.Now()}}}}}}
 	s.add(
 		record(1, web("a"), nil), record(2, web("b"), fails("no")), record(3, web("c"), func(r *trace.Record) { r.Outcome, r.After = trace.Requeued, time.Hour }),
 		record(4, trace.Object{}, func(r *trace.Record) { r.Controller, r.Request = "jobs", "nightly" }),
@@ -418,7 +422,7 @@ func TestAControlPlaneThatDoesNotAnswerIsSaid(t *testing.T) {
 		t.Errorf("the view says:\n%s", got)
 	}
 	page = dashboard.New(dashboard.Options{Source: dashboard.Recording(nil, "A recording")})
-	if got := text(all(view(t, page, of), "main")[0]); !strings.Contains(got, "not at hand") || !strings.Contains(got, "steer history") {
+	if got := text(all(view(t, page, of), "main")[0]); !strings.Contains(got, "not at hand") || !strings.Contains(got, "steer history web.example.com/b -n default") {
 		t.Errorf("without a control plane the view says:\n%s", got)
 	}
 }
@@ -514,7 +518,7 @@ func TestARecordingCanBeSavedAndOpened(t *testing.T) {
 func TestALiveRecorderIsReadOnceAndMissesAreSaid(t *testing.T) {
 	t.Parallel()
 	recorder := trace.NewRecorder(trace.Options{Budget: 1})
-	page := dashboard.New(dashboard.Options{Source: dashboard.Live(recorder, func() map[string]int { return map[string]int{"webs": 4} })})
+	page := dashboard.New(dashboard.Options{Source: dashboard.Live(recorder, func(int) []trace.Queued { return []trace.Queued{{Controller: "webs", AllReady: 4}} })})
 	note := func(n int) {
 		for range n {
 			var a trace.Active

@@ -4,6 +4,8 @@
 package dashboard
 
 import (
+	"strings"
+
 	h "github.com/steer-dev/steer/dashboard/internal/markup"
 	"github.com/steer-dev/steer/dashboard/internal/model"
 )
@@ -11,15 +13,26 @@ import (
 // queue is what runs, waits, and comes back by itself.
 func (p *Page) queue(now model.Now, recording bool) h.Nodes {
 	q := p.model.Queue(now)
-	out := h.Nodes{h.Tag("p", h.Class("faint"), h.Text("As the last attempt of each object left it; what an event brings back sooner shows once it has run."))}
-	if recording {
+	var out h.Nodes
+	switch {
+	case recording && !q.Known:
 		out = h.Nodes{h.Tag("p", h.Class("faint"), h.Text("As it was when the recording ended."))}
-	} else {
-		out = append(out, running(&q), waiting(&q))
+	case !q.Known:
+		out = h.Nodes{h.Tag("p", h.Class("faint"), h.Text("As the last attempt of each object left it; what an event brings back sooner shows once it has run."))}
+	}
+	if !recording {
+		out = append(out, running(&q))
+	}
+	moment := func(e *model.Entry) h.Node { return until(e.At, now.At, recording) }
+	if q.Known {
+		waits := func(e *model.Entry) h.Node { return h.Tag("span", h.Text(model.Brief(now.At.Sub(e.At)))) }
+		out = append(out, entries("Waiting", "waiting", "Ready, and waiting for a worker.", "Nothing waits for a worker.", q.Ready, q.AllReady, "#Waited", waits))
+	} else if !recording {
+		out = append(out, part("Waiting", nil, "What waits for a worker is not known here."))
 	}
 	return append(out,
-		entries("Backing off", "backing-off", "Failed, or met a conflict; tried again after a pause.", "Nothing backs off.", q.BackingOff, q.AllBackingOff, now, recording),
-		entries("Due", "due", "Asked to come back.", "Nothing asked to come back.", q.Due, q.AllDue, now, recording))
+		entries("Backing off", "backing-off", "Failed, or met a conflict; tried again after a pause.", "Nothing backs off.", q.BackingOff, q.AllBackingOff, "Comes back", moment),
+		entries("Due", "due", "Asked to come back.", "Nothing asked to come back.", q.Due, q.AllDue, "Comes back", moment))
 }
 
 func running(q *model.Queue) h.Node {
@@ -39,36 +52,31 @@ func running(q *model.Queue) h.Node {
 		table("Attempts that run", []string{"Object", "Controller", "#For", "At", "Attempt"}, rows...), more(len(q.Running)-len(rows)))
 }
 
-func waiting(q *model.Queue) h.Node {
-	if q.Waiting == nil {
-		return part("Waiting", nil, "How many requests wait for a worker is not known here.")
-	}
-	var items h.Nodes
-	for _, w := range q.Waiting {
-		if w.Requests > 0 {
-			items = append(items, h.Tag("li", h.Attr("data-key", w.Controller), h.Tag("strong", h.Text(count(w.Requests))), h.Text(" for "), h.Foreign(brief(w.Controller))))
-		}
-	}
-	return part("Waiting", items, "Nothing waits for a worker.")
-}
-
-func entries(title, id, what, none string, all []model.Entry, total int, now model.Now, recording bool) h.Node {
+// entries is a table of requests, with a column for their time.
+func entries(title, id, what, none string, all []model.Entry, total int, column string, moment func(*model.Entry) h.Node) h.Node {
 	if len(all) == 0 {
 		return part(title, nil, none)
 	}
 	var rows []h.Part
 	for i := range all {
 		e := &all[i]
-		last := h.Nodes{attemptLink(e.Last, outcome(e.Outcome))}
+		last := h.Nodes{h.Tag("span", h.Class("faint"), h.Text("none is known"))}
+		if !e.Last.IsZero() {
+			last = h.Nodes{attemptLink(e.Last, outcome(e.Outcome))}
+		}
 		if e.Error != "" {
 			last = append(last, h.Tag("div", h.Class("error", "short"), h.Foreign(brief(e.Error))))
 		}
-		rows = append(rows, h.Tag("tr", h.Attr("data-key", e.Controller+" "+brief(e.Name())), cell(until(e.Due, now.At, recording)),
+		at := cell(moment(e))
+		if strings.HasPrefix(column, "#") {
+			at = cell(h.Class("num"), moment(e))
+		}
+		rows = append(rows, h.Tag("tr", h.Attr("data-key", e.Controller+" "+brief(e.Name())), at,
 			h.Tag("th", h.Attr("scope", "row"), subjectLink(e.Subject)), cell(h.Foreign(brief(e.Controller))), number(count(e.Attempt)), cell(last)))
 	}
 	return h.Tag("section", h.Attr("aria-labelledby", id), h.Tag("h2", h.Attr("id", id), h.Text(title), h.Tag("span", h.Class("faint"), h.Text(" "+count(total)))),
 		h.Tag("p", h.Class("faint"), h.Text(what)),
-		table(title, []string{"Comes back", "Object", "Controller", "#Next attempt", "Last attempt"}, rows...), more(total-len(rows)))
+		table(title, []string{column, "Object", "Controller", "#Next attempt", "Last attempt"}, rows...), more(total-len(rows)))
 }
 
 // more counts what is left out.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/steer-dev/steer/dashboard/internal/model"
 	"github.com/steer-dev/steer/trace"
 )
 
@@ -25,9 +26,8 @@ type Source interface {
 type Now struct {
 	// Running are the attempts that have not ended; nil: they are not known.
 	Running []trace.Record
-	// Waiting are the requests that are ready and wait for a worker, by controller; nil:
-	// it is not known.
-	Waiting map[string]int
+	// Queued is what waits in the queues of the controllers; nil: it is not known.
+	Queued []trace.Queued
 	// Ended says why no more records come; empty while they do.
 	Ended string
 	// Trouble says what could not be read; empty where all could.
@@ -50,17 +50,17 @@ func (r *recorded) New() iter.Seq[trace.Record] {
 
 func (r *recorded) Now() Now { return Now{Ended: r.why} }
 
-// Live is a source of the records of a recorder. waiting returns the requests that are
-// ready, by controller; nil: it is not known. What the recorder had to overwrite between
-// two looks is missed, and counted.
-func Live(r *trace.Recorder, waiting func() map[string]int) Source {
-	return &recorder{recorder: r, cursor: r.Cursor(), waiting: waiting}
+// Live is a source of the records of a recorder. queued lists what waits in the queues, at
+// most so many requests of each state, such as manager.Manager.Queued; nil: it is not known.
+// What the recorder had to overwrite between two looks is missed, and counted.
+func Live(r *trace.Recorder, queued func(most int) []trace.Queued) Source {
+	return &recorder{recorder: r, cursor: r.Cursor(), queued: queued}
 }
 
 type recorder struct {
 	recorder *trace.Recorder
 	cursor   *trace.Cursor
-	waiting  func() map[string]int
+	queued   func(most int) []trace.Queued
 }
 
 func (r *recorder) New() iter.Seq[trace.Record] {
@@ -83,8 +83,8 @@ func (r *recorder) New() iter.Seq[trace.Record] {
 
 func (r *recorder) Now() Now {
 	now := Now{Running: append([]trace.Record{}, r.recorder.Running()...)}
-	if r.waiting != nil {
-		now.Waiting = r.waiting()
+	if r.queued != nil {
+		now.Queued = r.queued(model.MostEntries)
 	}
 	return now
 }
@@ -95,6 +95,9 @@ type Objects interface {
 	History(ctx context.Context, object trace.Object) (History, error)
 	// Tree returns the owners of an object and what it owns.
 	Tree(ctx context.Context, object trace.Object) (Tree, error)
+	// List returns all objects, for a page without an operator: those that are not ready, then
+	// the newest. They are not to be changed.
+	List(ctx context.Context) (List, error)
 }
 
 // History is what is known of the versions of an object.
@@ -126,6 +129,13 @@ type Field struct{ Path, Old, New string }
 // Condition is one of a status.
 type Condition struct{ Type, Status, Reason, Message string }
 
+// List are objects, without what they own.
+type List struct {
+	Nodes []Node
+	// Missing says what could not be listed.
+	Missing []string
+}
+
 // Tree is an object with its owners and what it owns.
 type Tree struct {
 	// Owners lead from the object to what owns it, the nearest first.
@@ -146,4 +156,6 @@ type Node struct {
 	NotReady bool
 	// Children, the blocked first.
 	Children []Node
+	// Created is when it was; zero: not known.
+	Created time.Time
 }

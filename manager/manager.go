@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -62,6 +63,8 @@ type Manager struct {
 	live    [2]*launched             // nil until they run
 	started bool
 	ended   bool // what is added now would never run
+	// measured are the controllers, by which Queued asks them.
+	measured []controller.ControllerInfo
 }
 
 // New makes a manager of the cluster that cfg names. Nothing is sent and
@@ -200,6 +203,20 @@ func (m *Manager) Deps() controller.Deps {
 
 // Recorder of reconciles.
 func (m *Manager) Recorder() *trace.Recorder { return m.records.Recorder }
+
+// Queued lists what waits in the queues of the controllers, at most so many requests of each
+// state in each. It looks at every request that waits, and is meant for who watches the operator.
+func (m *Manager) Queued(most int) []trace.Queued {
+	m.mu.Lock()
+	controllers := slices.Clone(m.measured)
+	m.mu.Unlock()
+	out := make([]trace.Queued, len(controllers))
+	for i, c := range controllers {
+		out[i] = c.Queued(most)
+	}
+	slices.SortStableFunc(out, func(a, b trace.Queued) int { return cmp.Compare(a.Controller, b.Controller) })
+	return out
+}
 
 // Registry of the metrics that /metrics shows, for own ones beside them.
 func (m *Manager) Registry() *prometheus.Registry { return m.metrics.Registry }
@@ -399,6 +416,9 @@ func (m *Manager) measure(c controller.ControllerInfo, copies *cache.Cache) (con
 	if err != nil {
 		return nil, err
 	}
+	m.mu.Lock()
+	m.measured = append(m.measured, c)
+	m.mu.Unlock()
 	if example := c.Example(); example != nil {
 		gvk := example.GetObjectKind().GroupVersionKind()
 		if err := m.metrics.Conditions(gvk, example, copies); err != nil {

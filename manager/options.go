@@ -62,7 +62,7 @@ type Options struct {
 	// any free port.
 	HealthAddress string
 	// DebugAddress of /debug/pprof/ and of /debug/reconciles, which shows the
-	// flight recorder as JSON lines (?follow: as they come; ?kind=KIND&name=NAME: about an object);
+	// flight recorder as JSON lines (?follow: as they come; ?kind=KIND&name=NAME: about an object; ?queued: what waits);
 	// empty serves neither. It authenticates no one: use a loopback address.
 	DebugAddress string
 	// RecordDir keeps records of reconciles in files, 256 MiB at most, for DebugAddress and

@@ -25,6 +25,7 @@ import (
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/interceptor"
+	"github.com/steer-dev/steer/controller"
 	"github.com/steer-dev/steer/manager/internal/guard"
 	"github.com/steer-dev/steer/trace"
 )
@@ -247,6 +248,12 @@ func TestDebuggingShowsReconcilesAsJSONLinesAndProfiles(t *testing.T) {
 	if err := json.NewDecoder(get("/debug/reconciles?running").Body).Decode(&r); err != nil || r.Name != "a" || r.Outcome != trace.Running ||
 		!strings.Contains(r.Stack, "TestDebuggingShowsReconcilesAsJSONLinesAndProfiles") {
 		t.Errorf("what runs: %v, %+v", err, r)
+	}
+	add := controller.AddRequests(m, "jobs", controller.Func[string](func(context.Context, string) (controller.Result, error) { return controller.Done(), nil }),
+		controller.Typed(controller.From(controller.Channel(make(chan string)))))
+	var q trace.Queued
+	if err := json.NewDecoder(get("/debug/reconciles?queued").Body).Decode(&q); err != nil || add != nil || q.Controller != "jobs" {
+		t.Errorf("what waits: %v, %v, %+v", add, err, q)
 	}
 }
 

@@ -80,7 +80,7 @@ func (s *servers) start(ctx context.Context, m *Manager) error {
 	}{
 		{"health", o.HealthAddress, &s.health, func() *http.Server { return newServer(m.healthHandler(), o.Log) }},
 		{"metrics", o.Metrics.Address, &s.scraping, func() *http.Server { return s.metricsServer(m) }},
-		{"debug", o.DebugAddress, &s.debugging, func() *http.Server { return newServer(debug.Handler(ctx, m.records), o.Log) }},
+		{"debug", o.DebugAddress, &s.debugging, func() *http.Server { return newServer(debug.Handler(ctx, m.records, m.Queued), o.Log) }},
 	} {
 		if server.address == "" {
 			continue

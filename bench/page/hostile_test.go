@@ -65,6 +65,14 @@ func (p *plane) History(context.Context, trace.Object) (h dashboard.History, err
 	return h, nil
 }
 
+func (p *plane) List(context.Context) (list dashboard.List, err error) {
+	for _, text := range p.texts {
+		list.Nodes = append(list.Nodes, dashboard.Node{Object: trace.Object{Kind: text, Namespace: text, Name: text}, State: text, Message: text, NotReady: true})
+	}
+	list.Missing = p.texts
+	return list, nil
+}
+
 func (p *plane) Tree(context.Context, trace.Object) (tree dashboard.Tree, err error) {
 	node := &tree.Root
 	for _, text := range p.texts {

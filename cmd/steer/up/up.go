@@ -42,6 +42,7 @@ type upOptions struct {
 	outcomes   []string
 	bare       bool
 	listen     string
+	page       string
 	kubeconfig string
 	tokenFile  string
 	kubelets   planeflags.Kubelets
@@ -99,6 +100,7 @@ Those with the label steer.dev/simulated=true are simulated, all others are left
 ready, crash loop, never, unschedulable, complete or fail [with EXITCODE]; may be repeated, the first that selects a Pod decides`)
 	f.BoolVar(&o.bare, "bare", false, "run no controllers, as a kube-apiserver alone: namespaces stay, nothing is collected, Pods need no ServiceAccount")
 	f.StringVar(&o.listen, "listen", "127.0.0.1:6443", "address to serve on; port 0 picks a free one")
+	f.StringVar(&o.page, "page-bind-address", "127.0.0.1:0", "address of this machine for a page of what it has, printed with a token; port 0 picks a free one, and 0 is no page")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file to write; other contexts in it stay (default: kubeconfig in the data directory)")
 	f.StringVar(&o.tokenFile, "token-file", "", `file with bearer tokens to accept: lines of token,user,uid,"group,group"`)
 	o.kubelets.AddFlags(f)
@@ -162,13 +164,18 @@ func up(ctx context.Context, o upOptions, out, logs io.Writer) (err error) {
 	if err := plane.WriteKubeconfig(kubeconfig); err != nil {
 		return explain(err, o.listen, home)
 	}
+	page, stopPage, err := servePage(ctx, o.page, plane.RESTConfig())
+	if err != nil {
+		return err
+	}
+	defer stopPage()
 	fmt.Fprintf(out, `steer is up at %s (Kubernetes API 1.37), %s
 
   export KUBECONFIG=%s
   kubectl get namespaces
-
+%s
 Stop it with Ctrl-C.
-`, plane.URL(), where, kubeconfig)
+`, plane.URL(), where, kubeconfig, page)
 	<-ctx.Done()
 	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"context"
 	"io"
 	"net"
+	"net/http"
+	"net/http/cookiejar"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -59,6 +61,44 @@ func runUp(t *testing.T, o upOptions) *running {
 	})
 	kubeconfig := regexp.MustCompile(`KUBECONFIG=(\S+)`).FindStringSubmatch(output.String())[1]
 	return &running{kubeconfig: kubeconfig, output: output.String(), stop: stop}
+}
+
+// TestUpServesAPageOfWhatItHas, which leads to what is not ready.
+func TestUpServesAPageOfWhatItHas(t *testing.T) {
+	t.Parallel()
+	r := runUp(t, upOptions{inMemory: true, listen: "127.0.0.1:0", page: "127.0.0.1:0"})
+	at := regexp.MustCompile(`Its page: (\S+)`).FindStringSubmatch(r.output)[1]
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser := &http.Client{Jar: jar, Transport: &http.Transport{}}
+	defer browser.CloseIdleConnections()
+	base, _, _ := strings.Cut(at, "/?")
+	for _, view := range []struct{ at, want string }{
+		{at, "No operator runs here"}, {base + "/objects?find=namespace+kube-system", "kube-system"},
+		{base + "/object?kind=Namespace&name=kube-system", "created"}, {base + "/object?kind=Namespace&name=kube-system&view=tree", "kube-system"},
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, view.at, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := browser.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(answer.Body)
+		_ = answer.Body.Close() // it was read
+		if err != nil || answer.StatusCode != http.StatusOK || !strings.Contains(string(text), view.want) || strings.Contains(string(text), "did not answer") {
+			t.Errorf("%s: %d, %v: it does not say %q:\n%s", view.at, answer.StatusCode, err, view.want, text)
+		}
+	}
+	if err := r.stop(); err != nil {
+		t.Error(err)
+	}
+	if err := up(t.Context(), upOptions{inMemory: true, listen: "127.0.0.1:0", page: "203.0.113.1:1"}, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "--page-bind-address: dashboard: 203.0.113.1:1 is not of a loopback interface") {
+		t.Errorf("another address: %v", err)
+	}
 }
 
 // namespaces lists the namespaces over the network, as clients do.

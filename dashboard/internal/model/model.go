@@ -34,9 +34,8 @@ type Now struct {
 	At time.Time
 	// Running are the attempts that have not ended; nil: they are not known.
 	Running []trace.Record
-	// Waiting are the requests that are ready and wait for a worker, by controller; nil:
-	// it is not known.
-	Waiting map[string]int
+	// Queued is what waits in the queues of the controllers; nil: it is not known.
+	Queued []trace.Queued
 }
 
 // Subject is what a controller reconciles.

@@ -281,16 +281,26 @@ func TestQueueIsInTheOrderOfTime(t *testing.T) {
 	}
 	all.add("webs", object("Web", "failing"), failing(trace.Failed, 3, "no"))
 	m, now := all.model(100)
-	now.Waiting = map[string]int{"webs": 2, "jobs": 0}
 	q := m.Queue(now)
-	if len(q.Due) != 2 || q.Due[0].Object.Name != "due-1" || q.Due[1].Object.Name != "due-0" || !q.Due[0].Due.Equal(begin.Add(time.Second+10*time.Millisecond+time.Minute)) {
+	if len(q.Due) != 2 || q.Due[0].Object.Name != "due-1" || q.Due[1].Object.Name != "due-0" || !q.Due[0].At.Equal(begin.Add(time.Second+10*time.Millisecond+time.Minute)) {
 		t.Errorf("due are %+v", q.Due)
 	}
 	if len(q.BackingOff) != 1 || q.BackingOff[0].Attempt != 5 || q.BackingOff[0].Error != "no" {
 		t.Errorf("backing off are %+v", q.BackingOff)
 	}
-	if len(q.Waiting) != 2 || q.Waiting[0].Controller != "jobs" || q.Waiting[1].Requests != 2 {
-		t.Errorf("waiting are %+v", q.Waiting)
+	if q.Known {
+		t.Error("what waits is known without having been asked for")
+	}
+	now.Queued = []trace.Queued{
+		{Controller: "jobs", AllDue: 7, Due: []trace.Waiting{{Request: "nightly", At: begin}}},
+		{Controller: "webs", AllReady: 2, Ready: []trace.Waiting{{Object: object("Web", "failing"), At: begin, Failures: 4}, {Object: object("Web", "new"), At: begin.Add(-time.Second)}}},
+	}
+	q = m.Queue(now)
+	if !q.Known || q.AllReady != 2 || q.AllDue != 7 || q.AllBackingOff != 0 || len(q.Due) != 1 || q.Due[0].Name() != "nightly" {
+		t.Errorf("the queue is %+v", q)
+	}
+	if len(q.Ready) != 2 || q.Ready[0].Object.Name != "new" || !q.Ready[0].Last.IsZero() || q.Ready[1].Attempt != 5 || q.Ready[1].Error != "no" || q.Ready[1].Outcome != trace.Failed {
+		t.Errorf("ready are %+v", q.Ready)
 	}
 }
 

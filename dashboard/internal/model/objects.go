@@ -207,51 +207,74 @@ func (m *Model) Attempt(id trace.ID) (a Attempt, caused []Link, ok bool) {
 	return m.attempt(number), caused, true
 }
 
-// Entry is what comes back by itself.
+// Entry is a request that waits.
 type Entry struct {
 	Subject
-	Due time.Time
+	// At is since when it is ready, or when it is due.
+	At time.Time
 	// Attempt is the number of the next one, counted from the last success.
 	Attempt int
+	// Last is the last attempt, with its outcome and its error; zero if no record is of it.
+	Last    trace.ID
 	Outcome trace.Outcome
 	Error   string
-	Last    trace.ID
 }
 
 // Queue is what is to be reconciled.
 type Queue struct {
 	Running []trace.Record
-	// Waiting by controller, in the order of names; nil: not known.
-	Waiting []Waiting
-	// Due asked to come back, BackingOff failed or met a conflict; each in the order of time,
-	// at most [MostEntries] of so many.
-	Due, BackingOff       []Entry
-	AllDue, AllBackingOff int
+	// Known reports that the queues were asked; else Ready is not known, and the others are
+	// as the last attempts left them.
+	Known bool
+	// Ready wait for a worker, BackingOff failed or met a conflict, Due asked to come back;
+	// each in the order of time, at most [MostEntries] of so many.
+	Ready, BackingOff, Due          []Entry
+	AllReady, AllBackingOff, AllDue int
 }
 
-// Waiting counts what is ready in the queue of a controller.
-type Waiting struct {
-	Controller string
-	Requests   int
-}
-
-// MostEntries is how many entries of a queue are shown.
+// MostEntries is how many entries of a queue are shown, of each state.
 const MostEntries = 60
 
-// Queue is that of a moment, as the last attempts left it. What an event brings back sooner
-// shows when it has run.
+// Queue is that of a moment.
 func (m *Model) Queue(now Now) Queue {
-	q := Queue{Running: now.Running}
-	for name, n := range now.Waiting {
-		q.Waiting = append(q.Waiting, Waiting{name, n})
+	q := Queue{Running: now.Running, Known: now.Queued != nil}
+	if q.Known {
+		for i := range now.Queued {
+			of := &now.Queued[i]
+			q.Ready, q.AllReady = append(q.Ready, m.entries(of.Controller, of.Ready)...), q.AllReady+of.AllReady
+			q.BackingOff, q.AllBackingOff = append(q.BackingOff, m.entries(of.Controller, of.BackingOff)...), q.AllBackingOff+of.AllBackingOff
+			q.Due, q.AllDue = append(q.Due, m.entries(of.Controller, of.Due)...), q.AllDue+of.AllDue
+		}
+	} else {
+		m.lastQueue(&q)
 	}
-	slices.SortFunc(q.Waiting, func(a, b Waiting) int { return cmp.Compare(a.Controller, b.Controller) })
+	q.Ready, q.BackingOff, q.Due = first(q.Ready), first(q.BackingOff), first(q.Due)
+	return q
+}
+
+// entries are requests of a controller with what is known of their last attempts.
+func (m *Model) entries(controller string, waiting []trace.Waiting) (out []Entry) {
+	for i := range waiting {
+		w := &waiting[i]
+		e := Entry{Subject: SubjectOf(&trace.Record{Controller: controller, Object: w.Object, Request: w.Request}), At: w.At, Attempt: w.Failures + 1}
+		if s := m.subjects[e.Subject]; s != nil {
+			r, _ := m.last(s)
+			e.Last, e.Outcome, e.Error = r.ID, r.Outcome, r.Error
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// lastQueue is what the last attempts asked for. What an event brings back sooner shows when it
+// has run.
+func (m *Model) lastQueue(q *Queue) {
 	for of, s := range m.subjects {
 		r, _ := m.last(s)
 		if r.After <= 0 {
 			continue
 		}
-		e := Entry{Subject: of, Due: r.Began.Add(r.Took).Add(r.After), Attempt: 1, Outcome: r.Outcome, Error: r.Error, Last: r.ID}
+		e := Entry{Subject: of, At: r.Began.Add(r.Took).Add(r.After), Attempt: 1, Outcome: r.Outcome, Error: r.Error, Last: r.ID}
 		if r.Outcome == trace.Requeued {
 			q.Due = append(q.Due, e)
 			continue
@@ -260,14 +283,12 @@ func (m *Model) Queue(now Now) Queue {
 		q.BackingOff = append(q.BackingOff, e)
 	}
 	q.AllDue, q.AllBackingOff = len(q.Due), len(q.BackingOff)
-	q.Due, q.BackingOff = first(q.Due), first(q.BackingOff)
-	return q
 }
 
-// first are the entries that are due first.
+// first are the entries that come first.
 func first(all []Entry) []Entry {
 	slices.SortFunc(all, func(a, b Entry) int {
-		return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.Name(), b.Name()), cmp.Compare(a.Controller, b.Controller))
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Name(), b.Name()), cmp.Compare(a.Controller, b.Controller))
 	})
 	return all[:min(len(all), MostEntries)]
 }

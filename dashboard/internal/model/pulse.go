@@ -129,8 +129,10 @@ func (m *Model) controllers(p *Pulse, now Now, problems []Problem, first int64) 
 		c := byName[name]
 		if c == nil {
 			c = &Controller{Name: name, Waiting: -1, Rate: make([]float64, Steps), Failed: make([]float64, Steps), Took: make([]float64, Steps)}
-			if n, ok := now.Waiting[name]; ok {
-				c.Waiting = n
+			for i := range now.Queued {
+				if now.Queued[i].Controller == name {
+					c.Waiting = now.Queued[i].AllReady
+				}
 			}
 			byName[name] = c
 		}

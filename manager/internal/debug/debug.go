@@ -6,6 +6,7 @@ package debug
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/http/pprof"
 	"slices"
@@ -13,12 +14,16 @@ import (
 	"github.com/steer-dev/steer/trace"
 )
 
+// mostQueued is how many requests of each state are listed of a queue.
+const mostQueued = 200
+
 // Handler serves what shows the inside of a running operator:
 // profiles below /debug/pprof/, and the flight recorder at /debug/reconciles as
 // JSON lines, with ?follow as they come until stopping ends, and with ?running those that
-// have not ended, each with its stack. With ?kind= and name=, group= and namespace= it shows
-// the records about an object, those in files included.
-func Handler(stopping context.Context, records Records) http.Handler {
+// have not ended, each with its stack. With ?queued it shows a trace.Queued of each controller.
+// With ?kind= and name=, group= and namespace= it shows the records about an object, those in
+// files included.
+func Handler(stopping context.Context, records Records, queued func(most int) []trace.Queued) http.Handler {
 	recorder := records.Recorder
 	mux := http.NewServeMux()
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
@@ -32,6 +37,13 @@ func Handler(stopping context.Context, records Records) http.Handler {
 		// A write fails when the reader has gone: its error is not needed.
 		if r.URL.Query().Has("running") {
 			_ = trace.WriteJSON(w, slices.Values(recorder.Running()))
+			return
+		}
+		if r.URL.Query().Has("queued") {
+			lines := json.NewEncoder(w)
+			for _, q := range queued(mostQueued) {
+				_ = lines.Encode(q)
+			}
 			return
 		}
 		if r.URL.Query().Has("kind") || r.URL.Query().Has("name") {

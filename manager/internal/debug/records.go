@@ -4,10 +4,13 @@
 package debug
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"iter"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/steer-dev/steer/trace"
@@ -17,6 +20,9 @@ import (
 // mostAbout is how many records one answer about an object has, the newest: an answer of tens
 // of MiB.
 const mostAbout = 20_000
+
+// mostNames is how many objects one answer is about.
+const mostNames = 200
 
 // Records are those that an operator can show.
 type Records struct {
@@ -48,14 +54,18 @@ func (r *Records) places() string {
 	return "memory, files"
 }
 
-// about answers with the records about one object, the oldest first. What is left out for
-// the length of the answer is counted in the header Steer-Left-Out.
+// about answers with the records about objects of one kind, the oldest about an object first.
+// What is left out for the length of the answer is counted in the header Steer-Left-Out.
 func (r *Records) about(w http.ResponseWriter, request *http.Request) {
 	query := request.URL.Query()
-	object := trace.Object{Group: query.Get("group"), Kind: query.Get("kind"), Namespace: query.Get("namespace"), Name: query.Get("name")}
-	if object.Kind == "" || object.Name == "" {
-		http.Error(w, "name an object: kind=KIND&name=NAME, with group=GROUP unless it is in the core group, and namespace=NAMESPACE if it has one", http.StatusBadRequest)
+	names := query["name"]
+	if query.Get("kind") == "" || len(names) == 0 || slices.Contains(names, "") || len(names) > mostNames {
+		http.Error(w, fmt.Sprintf("name an object: kind=KIND&name=NAME, with group=GROUP unless it is in the core group, and namespace=NAMESPACE if it has one; name= may be repeated, %d times at most", mostNames), http.StatusBadRequest)
 		return
+	}
+	objects := make([]trace.Object, len(names))
+	for i, name := range names {
+		objects[i] = trace.Object{Group: query.Get("group"), Kind: query.Get("kind"), Namespace: query.Get("namespace"), Name: name}
 	}
 	var files *recording.Reader
 	if r.Dir != "" {
@@ -67,21 +77,28 @@ func (r *Records) about(w http.ResponseWriter, request *http.Request) {
 	}
 	// Records come oldest first, and may be more than fit into memory: they are counted, and
 	// read again.
-	all := 0
-	for range r.of(files, object, false) {
-		all++
+	each := max(cmp.Or(r.most, mostAbout)/len(objects), 1)
+	skip, left := make([]int, len(objects)), 0
+	for i, object := range objects {
+		all := 0
+		for range r.of(files, object, false) {
+			all++
+		}
+		skip[i] = max(all-each, 0)
+		left += skip[i]
 	}
-	most := mostAbout
-	if r.most > 0 {
-		most = r.most
-	}
-	skip := max(all-most, 0)
-	w.Header().Set("Steer-Left-Out", strconv.Itoa(skip))
+	w.Header().Set("Steer-Left-Out", strconv.Itoa(left))
 	_ = trace.WriteJSON(w, func(yield func(trace.Record) bool) { // it fails when the reader has gone
-		n := 0
-		for record := range r.of(files, object, true) {
-			if n++; n > skip && !yield(record) {
-				return
+		sent := map[trace.ID]bool{} // one record may be about several
+		for i, object := range objects {
+			n := 0
+			for record := range r.of(files, object, true) {
+				if n++; n <= skip[i] || sent[record.ID] {
+					continue
+				}
+				if sent[record.ID] = true; !yield(record) {
+					return
+				}
 			}
 		}
 	})

@@ -47,7 +47,7 @@ func keep(t *testing.T, r *trace.Recorder, dir string) {
 func ask(t *testing.T, records Records, query string) (numbers []uint64, answer *httptest.ResponseRecorder) {
 	t.Helper()
 	answer = httptest.NewRecorder()
-	Handler(t.Context(), records).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/debug/reconciles"+query, nil))
+	Handler(t.Context(), records, nil).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/debug/reconciles"+query, nil))
 	if answer.Code != http.StatusOK {
 		return nil, answer
 	}
@@ -91,6 +91,8 @@ func TestRecordsAboutAnObjectAreOfFilesAndMemory(t *testing.T) {
 		{Records{Recorder: recorder}, object, []uint64{4, 5}, "memory", "0"},
 		{kept, "", []uint64{1, 2, 3, 4, 5}, "memory, files", ""}, // of this process
 		{kept, "?kind=Web&name=a", nil, "memory, files", "0"},    // in another group
+		{kept, object + "&name=b&name=none", []uint64{1, 2, 4, 5, 3, 1, 2, 3}, "memory, files", "0"},
+		{Records{Recorder: recorder, Dir: dir, Log: kept.Log, most: 4}, object + "&name=b", []uint64{4, 5, 2, 3}, "memory, files", "4"},
 		{Records{Recorder: recorder, Dir: dir, Log: kept.Log, most: 3}, object, []uint64{2, 4, 5}, "memory, files", "1"},
 	} {
 		got, answer := ask(t, c.records, c.query)

@@ -22,10 +22,11 @@ type info struct {
 	stats queue.Stats
 }
 
-func (i info) Name() string           { return i.name }
-func (i info) Example() client.Object { return nil }
-func (i info) Concurrency() int       { return 4 }
-func (i info) Stats() queue.Stats     { return i.stats }
+func (i info) Name() string            { return i.name }
+func (i info) Example() client.Object  { return nil }
+func (i info) Concurrency() int        { return 4 }
+func (i info) Stats() queue.Stats      { return i.stats }
+func (i info) Queued(int) trace.Queued { return trace.Queued{} }
 
 func TestReconcilesAreCountedByOutcome(t *testing.T) {
 	t.Parallel()

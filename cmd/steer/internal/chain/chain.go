@@ -40,6 +40,9 @@ type Facts struct {
 	// Records returns those about an object; if there are none at all, NoRecords says why.
 	Records   func(object trace.Object) []trace.Record
 	NoRecords string
+	// Ahead is told of objects whose records will be asked for, one after the other. nil is
+	// not called.
+	Ahead func(objects []trace.Object)
 	// Plural is the name of the resource of a kind, as notes have it.
 	Plural func(group, kind string) string
 }

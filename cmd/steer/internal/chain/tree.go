@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -24,6 +25,8 @@ type Node struct {
 	Object string `json:"object"`
 	// Ref is the object for programs.
 	Ref trace.Object `json:"-"`
+	// Created is when it was; zero if that is not known.
+	Created time.Time `json:"-"`
 	// Ready is the status of the condition that tells, True, False or Unknown; empty if the
 	// object has none. Type, Reason and Message are those of the condition.
 	Ready   string `json:"ready,omitempty"`
@@ -69,7 +72,7 @@ func (f *Facts) NewTree(root versions.Object, all []versions.Object) *Tree {
 	}
 	t := &Tree{}
 	left := mostNodes
-	t.Root = f.node(root, children, map[string]bool{}, &left)
+	t.Root = node(root, children, map[string]bool{}, &left)
 	if left <= 0 {
 		t.Missing = append(t.Missing, fmt.Sprintf("more than %d objects: ask for the tree of one of them", mostNodes))
 	}
@@ -82,8 +85,9 @@ func (f *Facts) NewTree(root versions.Object, all []versions.Object) *Tree {
 		}
 		seen[up[i]] = true
 		at = byUID[up[i]]
-		t.Owners = append(t.Owners, f.alone(at))
+		t.Owners = append(t.Owners, NodeOf(at))
 	}
+	f.reconciled(append(slices.Clone(t.Owners), t.Root))
 	for n, depth := t.Root, t.Root.blocks; depth >= 0; depth-- {
 		if t.Blocking = n; depth > 0 {
 			n = n.Children[0] // those that block deepest are first
@@ -93,8 +97,8 @@ func (f *Facts) NewTree(root versions.Object, all []versions.Object) *Tree {
 }
 
 // node returns an object with what it owns.
-func (f *Facts) node(o versions.Object, children map[string][]versions.Object, seen map[string]bool, left *int) *Node {
-	n := f.alone(o)
+func node(o versions.Object, children map[string][]versions.Object, seen map[string]bool, left *int) *Node {
+	n := NodeOf(o)
 	uid := uidOf(o.Content)
 	if seen[uid] {
 		return n
@@ -104,7 +108,7 @@ func (f *Facts) node(o versions.Object, children map[string][]versions.Object, s
 		if *left--; *left <= 0 {
 			break
 		}
-		n.Children = append(n.Children, f.node(child, children, seen, left))
+		n.Children = append(n.Children, node(child, children, seen, left))
 	}
 	slices.SortStableFunc(n.Children, func(a, b *Node) int {
 		return cmp.Or(cmp.Compare(b.blocks, a.blocks), cmp.Compare(a.Object, b.Object))
@@ -115,9 +119,12 @@ func (f *Facts) node(o versions.Object, children map[string][]versions.Object, s
 	return n
 }
 
-// alone returns an object without what it owns.
-func (f *Facts) alone(o versions.Object) *Node {
+// NodeOf returns an object without what it owns, and without its last reconcile.
+func NodeOf(o versions.Object) *Node {
 	n := &Node{Object: o.Object.String(), Ref: o.Object, blocks: -1}
+	metadata, _ := o.Content["metadata"].(map[string]any)
+	created, _ := metadata["creationTimestamp"].(string)
+	n.Created, _ = time.Parse(time.RFC3339, created) // without one it is zero
 	status, _ := o.Content["status"].(map[string]any)
 	conditions, _ := status["conditions"].([]any)
 	for _, want := range []string{"Ready", "Available", "Complete", "PodScheduled"} {
@@ -137,19 +144,34 @@ func (f *Facts) alone(o versions.Object) *Node {
 	if why := readiness.Of(schema.GroupKind{Group: o.Object.Group, Kind: o.Object.Kind}, o.Content); why != "" || n.NotReady() {
 		n.blocks, n.Why = 0, why
 	}
-	var last *trace.Record
-	for _, r := range f.Records(o.Object) {
-		if r.Object == o.Object && (last == nil || r.Began.After(last.Began)) {
-			last = &r
-		}
+	return n
+}
+
+// reconciled says of nodes, and of those below them, how the last reconcile ended.
+func (f *Facts) reconciled(nodes []*Node) {
+	var objects []trace.Object
+	for i := 0; i < len(nodes); i++ {
+		objects = append(objects, nodes[i].Ref)
+		nodes = append(nodes, nodes[i].Children...)
 	}
-	if last != nil {
+	if f.Ahead != nil {
+		f.Ahead(objects)
+	}
+	for _, n := range nodes {
+		var last *trace.Record
+		for _, r := range f.Records(n.Ref) {
+			if r.Object == n.Ref && (last == nil || r.Began.After(last.Began)) {
+				last = &r
+			}
+		}
+		if last == nil {
+			continue
+		}
 		n.Last = last.ID.String() + " of " + last.Controller + ": " + last.Outcome.String()
 		if last.Error != "" {
 			n.Last += ": " + last.Error
 		}
 	}
-	return n
 }
 
 func uidOf(object map[string]any) string {

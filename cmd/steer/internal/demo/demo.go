@@ -186,7 +186,7 @@ func (d *demo) startOperator(ctx context.Context) *operatorRun {
 		o.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	}
 	op.Setup = func(ctx context.Context, m *manager.Manager) error {
-		if err := d.servePage(run, m.Recorder()); err != nil {
+		if err := d.servePage(run, m); err != nil {
 			close(added)
 			return err
 		}
@@ -225,10 +225,10 @@ func (d *demo) startOperator(ctx context.Context) *operatorRun {
 }
 
 // servePage serves the page of the operator while that runs.
-func (d *demo) servePage(run *operatorRun, recorder *trace.Recorder) error {
+func (d *demo) servePage(run *operatorRun, m *manager.Manager) error {
 	objects := explain.NewPlane(d.plane.RESTConfig())
-	objects.Recent = func() []trace.Record { return slices.Collect(recorder.Records()) }
-	local, err := dashboard.New(dashboard.Options{Title: "crontab-operator", Source: dashboard.Live(recorder, nil), Objects: objects}).Listen("127.0.0.1:0")
+	objects.Recent = func() []trace.Record { return slices.Collect(m.Recorder().Records()) }
+	local, err := dashboard.New(dashboard.Options{Title: "crontab-operator", Source: dashboard.Live(m.Recorder(), m.Queued), Objects: objects}).Listen("127.0.0.1:0")
 	if err != nil {
 		return err
 	}

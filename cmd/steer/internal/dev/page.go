@@ -19,7 +19,7 @@ func (l *loop) servePage(ctx context.Context) (url string, stop func(), err erro
 	var now func() dashboard.Now // without a screen nothing follows the operator
 	if l.live != nil {
 		now = func() (n dashboard.Now) {
-			n.Running, n.Waiting = l.live.feed.Now()
+			n.Running, n.Queued = l.live.feed.Now()
 			return n
 		}
 	}

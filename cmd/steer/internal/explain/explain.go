@@ -178,7 +178,7 @@ func (o *options) run(cmd *cobra.Command, args []string, fields bool, do func(co
 
 // newFacts are those of a server and of records; without any, none says so.
 func newFacts(ctx context.Context, s versions.Source, rec *records, none string) *chain.Facts {
-	facts := &chain.Facts{Server: s, Records: rec.about, Plural: s.Plural}
+	facts := &chain.Facts{Server: s, Records: rec.about, Ahead: rec.ahead, Plural: s.Plural}
 	if rec.none {
 		facts.NoRecords = none
 	}

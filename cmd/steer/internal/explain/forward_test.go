@@ -19,6 +19,8 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/apiserver/stream"
+	"github.com/steer-dev/steer/cmd/steer/internal/chain"
+	"github.com/steer-dev/steer/steertest/versions"
 	"github.com/steer-dev/steer/trace"
 )
 
@@ -49,6 +51,45 @@ func TestAnOperatorThatHasGoneIsAskedOnce(t *testing.T) {
 	rec.about(object("butcher"))
 	if asked.Load() != 1 || len(told) != 1 || !strings.Contains(told[0].Error(), "503") {
 		t.Errorf("asked %d times, told %v", asked.Load(), told)
+	}
+}
+
+// TestARunningOperatorIsAskedOnceForAKind when its objects are known ahead, as those of a tree.
+func TestARunningOperatorIsAskedOnceForAKind(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int32
+	operator := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Steer-Records", "memory, files")
+		query := r.URL.Query()
+		if !query.Has("kind") {
+			return
+		}
+		asked.Add(1)
+		for i, name := range query["name"] {
+			object := trace.Object{Kind: query.Get("kind"), Namespace: query.Get("namespace"), Name: name}
+			_ = json.NewEncoder(w).Encode(trace.Record{ID: trace.ID{Recorder: uint64(len(object.Kind)), Number: uint64(i + 1)}, Object: object, Outcome: trace.Done})
+		}
+	}))
+	t.Cleanup(operator.Close)
+	rec, err := openRecords(t.Context(), []string{operator.URL}, nil, func(err error) { t.Error(err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rec.close()
+	root := versions.Object{Object: trace.Object{Kind: "Shop", Namespace: "town", Name: "bakery"}, Content: map[string]any{"metadata": map[string]any{"uid": "bakery"}}}
+	all := []versions.Object{root}
+	for i := range mostNames + 1 {
+		all = append(all, versions.Object{Object: trace.Object{Kind: "Pod", Namespace: "town", Name: fmt.Sprint("pod-", i)}, Content: map[string]any{
+			"metadata": map[string]any{"uid": fmt.Sprint(i), "ownerReferences": []any{map[string]any{"uid": "bakery"}}}}})
+	}
+	tree := (&chain.Facts{Records: rec.about, Ahead: rec.ahead}).NewTree(root, all)
+	if n := asked.Load(); n != 3 { // the Shop, and the Pods in two parts
+		t.Errorf("it was asked %d times", n)
+	}
+	for _, n := range append(tree.Root.Children, tree.Root) {
+		if !strings.HasSuffix(n.Last, ": done") {
+			t.Errorf("the last reconcile of %s is %q", n.Object, n.Last)
+		}
 	}
 }
 

@@ -102,6 +102,7 @@ func (o *options) page(ctx context.Context, places []string) (*dashboard.Page, e
 		return nil, err
 	}
 	rec.close() // what operators have at this moment was read
+	byEnd(rec.all)
 	made := dashboard.Options{Title: title}
 	if len(rec.dirs) > 0 {
 		made.Source = &tails{open: func() []*recording.Reader { return rec.dirs }, first: rec.all}
@@ -177,19 +178,41 @@ func (t *tails) New() iter.Seq[trace.Record] {
 				t.tails = append(t.tails, reader.Tail(recentBytes))
 			}
 		}
+		if len(t.tails) == 1 {
+			t.read(t.tails[0], yield)
+			return
+		}
+		var all []trace.Record
 		for _, tail := range t.tails {
-			for record, err := range tail.New() {
-				switch {
-				case err == nil:
-					if !yield(record) {
-						return
-					}
-				case !slices.Contains(t.trouble, err.Error()):
-					t.trouble = append(t.trouble, err.Error())
-				}
+			t.read(tail, func(r trace.Record) bool { all = append(all, r); return true })
+		}
+		byEnd(all)
+		for i := range all {
+			if !yield(all[i]) {
+				return
 			}
 		}
 	}
+}
+
+// read yields what is new in a directory.
+func (t *tails) read(tail *recording.Tail, yield func(trace.Record) bool) {
+	for record, err := range tail.New() {
+		switch {
+		case err == nil:
+			if !yield(record) {
+				return
+			}
+		case !slices.Contains(t.trouble, err.Error()):
+			t.trouble = append(t.trouble, err.Error())
+		}
+	}
+}
+
+// byEnd brings records of several operators into one order: what one did is seen to have caused
+// what another did if it stands before.
+func byEnd(records []trace.Record) {
+	slices.SortStableFunc(records, func(a, b trace.Record) int { return a.Began.Add(a.Took).Compare(b.Began.Add(b.Took)) })
 }
 
 // Now implements [dashboard.Source].

@@ -4,13 +4,16 @@
 package explain
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -139,6 +142,44 @@ func TestWhatCannotBeReadIsSaidOnce(t *testing.T) {
 	looks() // a page looks again and again
 	if again := s.Now().Trouble; first == "" || again != first {
 		t.Errorf("it says %q, and then %q", first, again)
+	}
+}
+
+// crowd is a source of objects alone.
+type crowd struct {
+	versions.Source
+	objects []versions.Object
+	asked   int
+}
+
+func (c *crowd) All(context.Context, string) ([]versions.Object, []string) {
+	c.asked++
+	return c.objects, []string{"secrets"}
+}
+
+func TestObjectsThatAreNotReadyAreListedFirst(t *testing.T) {
+	t.Parallel()
+	c := &crowd{}
+	for i, status := range []string{"True", "False", "", "True"} {
+		o := versions.Object{Object: trace.Object{Kind: "Shop", Name: strconv.Itoa(i)}, Content: map[string]any{"metadata": map[string]any{"creationTimestamp": fmt.Sprintf("2026-01-0%dT00:00:00Z", i+1)}}}
+		if status != "" {
+			o.Content["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": status}}}
+		}
+		c.objects = append(c.objects, o)
+	}
+	p := &Plane{Connect: func(context.Context) (versions.Source, error) { return c, nil }}
+	for range 2 { // at once, so that the list serves again
+		list, err := p.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := ""
+		for i := range list.Nodes {
+			names += list.Nodes[i].Object.Name
+		}
+		if names != "1320" || !list.Nodes[0].NotReady || list.Nodes[1].State != "Ready=True" || len(list.Missing) != 1 || c.asked != 1 {
+			t.Errorf("listed are %s, asked %d times: %+v", names, c.asked, list)
+		}
 	}
 }
 

@@ -4,10 +4,12 @@
 package explain
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -31,6 +33,10 @@ type Plane struct {
 
 	mu     sync.Mutex
 	source versions.Source
+
+	listing sync.Mutex // of who lists; others wait for the same list
+	listed  dashboard.List
+	until   time.Time // when it is listed again
 }
 
 var _ dashboard.Objects = (*Plane)(nil)
@@ -41,19 +47,29 @@ func NewPlane(config *rest.Config, dirs ...string) *Plane {
 	return &Plane{Dirs: dirs, Connect: func(ctx context.Context) (versions.Source, error) { return versions.Connect(ctx, config) }}
 }
 
-// facts are what is known for one question.
-func (p *Plane) facts(ctx context.Context) (*chain.Facts, error) {
+// connect opens the control plane once.
+func (p *Plane) connect(ctx context.Context) (versions.Source, error) {
 	p.mu.Lock()
 	source := p.source
 	p.mu.Unlock()
-	if source == nil {
-		var err error
-		if source, err = p.Connect(ctx); err != nil {
-			return nil, err
-		}
-		p.mu.Lock()
-		p.source = source
-		p.mu.Unlock()
+	if source != nil {
+		return source, nil
+	}
+	source, err := p.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	p.source = source
+	p.mu.Unlock()
+	return source, nil
+}
+
+// facts are what is known for one question.
+func (p *Plane) facts(ctx context.Context) (*chain.Facts, error) {
+	source, err := p.connect(ctx)
+	if err != nil {
+		return nil, err
 	}
 	rec := &records{all: p.Records, known: map[trace.Object][]trace.Record{}, warn: func(error) {}} // the page has told them
 	if p.Recent != nil {
@@ -103,6 +119,41 @@ func (p *Plane) History(ctx context.Context, object trace.Object) (out dashboard
 	return out, nil
 }
 
+// List implements [dashboard.Objects]. A page asks again and again: a list serves for ten times
+// as long as it took.
+func (p *Plane) List(ctx context.Context) (dashboard.List, error) {
+	p.listing.Lock()
+	defer p.listing.Unlock()
+	began := time.Now()
+	if began.Before(p.until) {
+		return p.listed, nil
+	}
+	source, err := p.connect(ctx)
+	if err != nil {
+		return dashboard.List{}, err
+	}
+	all, missing := source.All(ctx, "")
+	if err := ctx.Err(); err != nil {
+		return dashboard.List{}, err
+	}
+	p.listed = dashboard.List{Missing: missing}
+	for _, o := range all {
+		p.listed.Nodes = append(p.listed.Nodes, nodeOf(chain.NodeOf(o)))
+	}
+	slices.SortFunc(p.listed.Nodes, func(a, b dashboard.Node) int {
+		switch {
+		case a.NotReady != b.NotReady && a.NotReady:
+			return -1
+		case a.NotReady != b.NotReady:
+			return 1
+		}
+		return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.Object.String(), b.Object.String()))
+	})
+	ended := time.Now()
+	p.until = ended.Add(max(10*ended.Sub(began), time.Second))
+	return p.listed, nil
+}
+
 // Tree implements [dashboard.Objects].
 func (p *Plane) Tree(ctx context.Context, object trace.Object) (out dashboard.Tree, err error) {
 	facts, err := p.facts(ctx)
@@ -121,7 +172,7 @@ func (p *Plane) Tree(ctx context.Context, object trace.Object) (out dashboard.Tr
 }
 
 func nodeOf(n *chain.Node) dashboard.Node {
-	out := dashboard.Node{Object: n.Ref, Message: n.Message, Blocked: n.Blocked(), NotReady: n.NotReady()}
+	out := dashboard.Node{Object: n.Ref, Message: n.Message, Blocked: n.Blocked(), NotReady: n.NotReady(), Created: n.Created}
 	if n.Type != "" {
 		out.State = strings.TrimSpace(n.Type + "=" + n.Ready + " " + n.Reason)
 	}

@@ -32,18 +32,20 @@ type operator struct {
 	why func(ctx context.Context, err error) error
 }
 
-// ask returns the records that the operator has in memory; with an object those about it, of
-// its files, too. If some were left out, there are records and an error.
-func (o *operator) ask(ctx context.Context, object *trace.Object) ([]trace.Record, error) {
+// ask returns the records that the operator has in memory; with objects, of one kind, those
+// about them, of its files, too. If some were left out, there are records and an error.
+func (o *operator) ask(ctx context.Context, objects ...trace.Object) ([]trace.Record, error) {
 	address := o.url
-	if object != nil {
+	if len(objects) > 0 {
+		about := url.Values{"group": {objects[0].Group}, "kind": {objects[0].Kind}, "namespace": {objects[0].Namespace}}
+		for _, object := range objects {
+			about.Add("name", object.Name)
+		}
 		separator := "?"
 		if strings.Contains(address, "?") {
 			separator = "&"
 		}
-		address += separator + url.Values{
-			"group": {object.Group}, "kind": {object.Kind}, "namespace": {object.Namespace}, "name": {object.Name},
-		}.Encode()
+		address += separator + about.Encode()
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -63,7 +65,15 @@ func (o *operator) ask(ctx context.Context, object *trace.Object) ([]trace.Recor
 	o.files = answer.Header.Get(recordsHeader) == "memory, files"
 	found, err := read(answer.Body, o.name)
 	if left := answer.Header.Get(leftOutHeader); err == nil && left != "" && left != "0" {
-		err = fmt.Errorf("records: %s: the oldest %s about %s are left out, since there are so many", o.name, left, object)
+		err = fmt.Errorf("records: %s: the oldest %s about %s are left out, since there are so many", o.name, left, subjects(objects))
 	}
 	return found, err
+}
+
+// subjects names objects in a few words.
+func subjects(objects []trace.Object) string {
+	if len(objects) == 1 {
+		return objects[0].String()
+	}
+	return fmt.Sprintf("%s and %d others", objects[0], len(objects)-1)
 }

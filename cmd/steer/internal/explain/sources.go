@@ -40,7 +40,9 @@ type records struct {
 	// running are the operators that have records in files, too. They are asked for each
 	// object, since files have more than an answer may have.
 	running []*operator
-	ctx     func() (context.Context, context.CancelFunc) // of each question to them
+	// kept is what those that run have answered about an object.
+	kept map[trace.Object][]trace.Record
+	ctx  func() (context.Context, context.CancelFunc) // of each question to them
 }
 
 // close closes the connections to operators.
@@ -52,7 +54,7 @@ func (r *records) close() {
 
 // add takes the records of an operator over that runs.
 func (r *records) add(ctx context.Context, o *operator) error {
-	found, err := o.ask(ctx, nil)
+	found, err := o.ask(ctx)
 	if err != nil {
 		o.close()
 		return err
@@ -173,30 +175,71 @@ func (r *records) find(object trace.Object) (found []trace.Record) {
 			add(record)
 		}
 	}
-	r.running = slices.DeleteFunc(r.running, func(o *operator) bool {
-		ctx, cancel := r.ctx()
-		kept, err := o.ask(ctx, &object)
-		cancel()
-		if err != nil {
-			r.warn(err)
-		}
-		for i := range kept {
-			if recording.About(&kept[i], object) {
-				add(kept[i])
-			}
-		}
-		gone := err != nil && kept == nil // it is not waited for again, object by object
-		if gone {
-			o.close()
-		}
-		return gone
-	})
+	if _, asked := r.kept[object]; !asked {
+		r.ask([]trace.Object{object})
+	}
+	for _, record := range r.kept[object] {
+		add(record)
+	}
 	for i := range r.all {
 		if recording.About(&r.all[i], object) {
 			add(r.all[i])
 		}
 	}
 	return found
+}
+
+// mostNames is how many objects an operator is asked for at once.
+const mostNames = 100
+
+// ahead asks the operators that run for the records about objects that are asked for next,
+// those of one kind at once.
+func (r *records) ahead(objects []trace.Object) {
+	if len(r.running) == 0 {
+		return
+	}
+	kinds := map[trace.Object][]trace.Object{}
+	for _, o := range objects {
+		if _, asked := r.kept[o]; !asked {
+			kind := trace.Object{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace}
+			kinds[kind] = append(kinds[kind], o)
+		}
+	}
+	for _, of := range kinds {
+		for some := range slices.Chunk(of, mostNames) {
+			r.ask(some)
+		}
+	}
+}
+
+// ask asks the operators that run for the records about objects of one kind.
+func (r *records) ask(objects []trace.Object) {
+	if r.kept == nil {
+		r.kept = map[trace.Object][]trace.Record{}
+	}
+	for _, o := range objects {
+		r.kept[o] = nil
+	}
+	r.running = slices.DeleteFunc(r.running, func(o *operator) bool {
+		ctx, cancel := r.ctx()
+		found, err := o.ask(ctx, objects...)
+		cancel()
+		if err != nil {
+			r.warn(err)
+		}
+		for i := range found {
+			for _, object := range objects {
+				if recording.About(&found[i], object) {
+					r.kept[object] = append(r.kept[object], found[i])
+				}
+			}
+		}
+		gone := err != nil && found == nil // it is not waited for again
+		if gone {
+			o.close()
+		}
+		return gone
+	})
 }
 
 // errArguments says how objects are named.

@@ -2,11 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package feed reads what a running operator says about itself: the records of its flight
-// recorder, and the depths of its queues.
+// recorder, and what waits in its queues.
 package feed
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -16,7 +15,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,13 +30,13 @@ const (
 	keptRecords = 200
 	// keptTimes is how many attempts of a controller the median is of.
 	keptTimes = 100
-	// askAgain is the time between two looks at the metrics, and between attempts to
+	// askAgain is the time between two looks at the queues, and between attempts to
 	// reach the operator.
 	askAgain = 250 * time.Millisecond
 )
 
 // Feed is what a running operator says about itself: the records of its flight recorder,
-// and the depths of its queues. It is safe for concurrent use.
+// and what waits in its queues. It is safe for concurrent use.
 type Feed struct {
 	debug, metrics string // addresses that the operator serves
 	changed        func()
@@ -48,6 +46,7 @@ type Feed struct {
 	controllers []*tally
 	records     []trace.Record // the newest last
 	running     []trace.Record // the oldest first
+	queued      []trace.Queued // nil until the operator has answered
 }
 
 // tally is what one controller did since the operator was started.
@@ -93,7 +92,7 @@ func (f *Feed) Arguments() []string {
 // Follow reads the feed of an operator that was just started until ctx ends.
 func (f *Feed) Follow(ctx context.Context) {
 	f.mu.Lock()
-	f.controllers, f.records, f.running = nil, nil, nil
+	f.controllers, f.records, f.running, f.queued = nil, nil, nil, nil
 	f.mu.Unlock()
 	f.last = trace.ID{}
 	var both sync.WaitGroup
@@ -105,7 +104,7 @@ func (f *Feed) Follow(ctx context.Context) {
 		}
 	})
 	for ctx.Err() == nil {
-		_ = read(ctx, "http://"+f.metrics+"/metrics", f.readQueues)
+		_ = read(ctx, f.reconciles()+"?queued", f.readQueued)
 		_ = read(ctx, f.reconciles()+"?running", f.readRunning)
 		pause(ctx)
 	}
@@ -215,35 +214,33 @@ func (f *Feed) of(name string) *tally {
 	return f.controllers[i]
 }
 
-// depth is a sample of the metric that has the depth of a queue.
-var depth = regexp.MustCompile(`^workqueue_depth\{.*name="([^"]+)".*\} ([0-9.e+]+)$`)
-
-// readQueues reads the depths of the queues.
-func (f *Feed) readQueues(body io.Reader) error {
-	depths := map[string]int{}
-	text := bufio.NewScanner(body)
-	text.Buffer(nil, 1<<20)
-	for text.Scan() {
-		if sample := depth.FindStringSubmatch(text.Text()); sample != nil {
-			value, err := strconv.ParseFloat(sample[2], 64)
-			if err != nil {
-				return err
-			}
-			depths[sample[1]] += int(value) // one sample for each priority
+// readQueued reads what waits in the queues.
+func (f *Feed) readQueued(body io.Reader) error {
+	var queued []trace.Queued
+	for decoder := json.NewDecoder(body); ; {
+		var q trace.Queued
+		err := decoder.Decode(&q)
+		if errors.Is(err, io.EOF) {
+			break
 		}
+		if err != nil {
+			return err
+		}
+		queued = append(queued, q)
 	}
 	f.mu.Lock()
+	f.queued = queued
 	moved := false
-	for name, value := range depths {
-		t := f.of(name)
-		moved = moved || t.queue != value
-		t.queue = value
+	for i := range queued {
+		t := f.of(queued[i].Controller)
+		moved = moved || t.queue != queued[i].AllReady
+		t.queue = queued[i].AllReady
 	}
 	f.mu.Unlock()
 	if moved {
 		f.changed()
 	}
-	return text.Err()
+	return nil
 }
 
 // Rows are the lines of the table, with who made the changes that were the last causes.

@@ -42,9 +42,7 @@ func TestFeedCountsByController(t *testing.T) {
 	if got := f.Failures(); len(got) != 0 {
 		t.Errorf("failures after a success: %q", got)
 	}
-	metrics := "# HELP workqueue_depth a\nworkqueue_depth{controller=\"guestbook\",name=\"guestbook\",priority=\"0\"} 2\n" +
-		"workqueue_depth{controller=\"guestbook\",name=\"guestbook\",priority=\"-100\"} 3\nworkqueue_depth_other{name=\"x\"} 1\n"
-	if err := f.readQueues(strings.NewReader(metrics)); err != nil {
+	if err := f.readQueued(strings.NewReader(`{"controller":"guestbook","ready":[{"object":{"name":"demo"},"at":"2026-01-01T00:00:00Z"}],"allReady":5}` + "\n")); err != nil {
 		t.Fatal(err)
 	}
 	author := func(c trace.Cause) string { return map[string]string{"spec.replicas": "kubectl"}[c.Changed] }
@@ -136,6 +134,10 @@ func TestFeedFollowsAnOperator(t *testing.T) {
 	var connections atomic.Int32
 	var operator http.ServeMux
 	operator.HandleFunc("/debug/reconciles", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Has("queued") {
+			fmt.Fprintln(w, `{"controller":"guestbook","allReady":7}`)
+			return
+		}
 		records := kept[max(connections.Load()-1, 0)]
 		if r.URL.Query().Has("follow") {
 			n := connections.Add(1) - 1
@@ -154,9 +156,6 @@ func TestFeedFollowsAnOperator(t *testing.T) {
 			}
 		}
 		w.(http.Flusher).Flush()
-	})
-	operator.HandleFunc("/metrics", func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprintln(w, `workqueue_depth{controller="guestbook",name="guestbook",priority="0"} 7`)
 	})
 	server := httptest.NewServer(&operator)
 	t.Cleanup(server.Close)

@@ -29,15 +29,11 @@ func (f *Feed) readRunning(body io.Reader) error {
 	return nil
 }
 
-// Now are the attempts that have not ended, and the depths of the queues.
-func (f *Feed) Now() (running []trace.Record, waiting map[string]int) {
+// Now are the attempts that have not ended, and what waits in the queues.
+func (f *Feed) Now() (running []trace.Record, queued []trace.Queued) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	waiting = map[string]int{}
-	for _, t := range f.controllers {
-		waiting[t.name] = t.queue
-	}
-	return append([]trace.Record{}, f.running...), waiting
+	return append([]trace.Record{}, f.running...), f.queued
 }
 
 // long is how long a reconcile runs until it is shown.
