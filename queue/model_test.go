@@ -198,33 +198,6 @@ func check(t *testing.T, c *core[int]) {
 	if pending != want || c.waiting() != waiting {
 		t.Fatalf("%d of %d are pending, depth says %d of %d", pending, want, c.waiting(), waiting)
 	}
-	checkFirst(t, c)
-}
-
-// checkFirst compares the first keys of each state with all that are in it.
-func checkFirst(t *testing.T, c *core[int]) {
-	t.Helper()
-	const most = 2
-	now, failed, late := c.first(most)
-	for state, got := range map[string]first[int]{"ready": now, "failed": failed, "late": late} {
-		var all []int64
-		for _, e := range c.entries.all() {
-			switch {
-			case e.pending == ready && state == "ready":
-				all = append(all, c.deadline(e))
-			case e.pending == delayed && state == "failed" && e.failures > 0, e.pending == delayed && state == "late" && e.failures == 0:
-				all = append(all, e.since)
-			}
-		}
-		slices.Sort(all)
-		var times []int64
-		for i := range got.nodes {
-			times = append(times, got.nodes[i].at)
-		}
-		if got.all != len(all) || !slices.Equal(times, all[:min(len(all), most)]) {
-			t.Fatalf("%s: the first of %d are at %v, want those of %v", state, got.all, times, all)
-		}
-	}
 }
 
 // checkFirst compares the first keys of each state with all that are in it.

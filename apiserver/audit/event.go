@@ -250,6 +250,11 @@ func (e *Event) RequestedObject(obj resource.Object) {
 		return
 	}
 	e.Names(obj)
+	e.AppliedObject(obj)
+}
+
+// AppliedObject notes a configuration that the client applies.
+func (e *Event) AppliedObject(obj resource.Object) {
 	if !e.WantsRequest() {
 		return
 	}

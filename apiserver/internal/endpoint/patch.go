@@ -127,13 +127,10 @@ func (h *Handler) parsePatch(req *Request, p *patcher, t types.PatchType, option
 	if err := p.parse(t, options); err != nil {
 		return err
 	}
-	e := h.event(req)
-	if p.applied == nil {
-		e.Request(p.body)
-	} else if e.WantsRequest() {
-		if text, err := resource.EncodeObject(p.applied); err == nil { // it was decoded from such a text
-			e.Request(text)
-		}
+	if p.applied != nil {
+		h.event(req).AppliedObject(p.applied)
+	} else {
+		h.event(req).Request(p.body)
 	}
 	return nil
 }

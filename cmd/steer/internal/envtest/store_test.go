@@ -41,7 +41,7 @@ func TestServersOfAnEtcdShareKeysAndTakeOver(t *testing.T) {
 		t.Helper()
 		s := apiserverFlags{
 			objects: db, certDir: dir, port: 1, address: net.IPv4(127, 0, 0, 1), advertise: net.ParseIP(advertise),
-			modes: []string{"RBAC"}, who: authenticationFlags{anonymous: true},
+			may: authorizationFlags{modes: []string{"RBAC"}}, who: authenticationFlags{anonymous: true},
 		}
 		f := pflag.NewFlagSet("", pflag.ContinueOnError)
 		s.peer.AddFlags(f)
