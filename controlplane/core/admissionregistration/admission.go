@@ -31,7 +31,7 @@ func staticNames(name string) []string {
 }
 
 // Resources returns the kinds of this package.
-func Resources() []*resource.Resource { //nolint:funlen // a table of kinds
+func Resources() []*resource.Resource {
 	const group = v1.GroupName
 	extensions := []string{"api-extensions"}
 	compile := new(rules)
@@ -158,7 +158,7 @@ type (
 )
 
 // mutatingPolicies describes MutatingAdmissionPolicies.
-func (r *rules) mutatingPolicies() kind.Definition[v1.MutatingAdmissionPolicy, mutatingPolicy] {
+func (c *rules) mutatingPolicies() kind.Definition[v1.MutatingAdmissionPolicy, mutatingPolicy] {
 	return kind.Definition[v1.MutatingAdmissionPolicy, mutatingPolicy]{
 		Group: v1.GroupName, Version: "v1", Plural: "mutatingadmissionpolicies", Cluster: true, Categories: []string{"api-extensions"}, Generations: true,
 		Metadata: kind.Metadata{AnyFinalizer: true},
@@ -168,7 +168,7 @@ func (r *rules) mutatingPolicies() kind.Definition[v1.MutatingAdmissionPolicy, m
 				defaultMatch(p.Spec.MatchConstraints)
 			}
 		},
-		Validate: r.validateMutatingPolicy,
+		Validate: c.validateMutatingPolicy,
 		Warnings: func(o, _ mutatingPolicy) []string { return staticNames(o.Name) },
 		Columns:  kind.Columns("Name", "Mutations:integer", "ParamKind", "Age"),
 		Row: func(p mutatingPolicy) []any {

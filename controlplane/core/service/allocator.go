@@ -38,8 +38,8 @@ type ServiceAllocator struct {
 	ready bool
 	// changes counts what was noted of committed changes.
 	changes uint64
-	// more are the ranges of ServiceCIDRs that can be used, by their names.
-	more map[string][]netip.Prefix
+	// cidrs are the ranges of ServiceCIDRs, by their names.
+	cidrs map[string]offered
 	// used are the addresses and node ports in use, by Service.
 	used map[any]holder
 	// doubts is how many of those are held by writes whose outcome is unknown.
@@ -80,7 +80,7 @@ func NewServiceAllocator(store AllocatorStore, ips []netip.Prefix, newID func() 
 	if len(ips) == 0 {
 		ips = []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, 0, 0}), 24)}
 	}
-	a := &ServiceAllocator{store: store, newID: newID, used: map[any]holder{}, more: map[string][]netip.Prefix{}}
+	a := &ServiceAllocator{store: store, newID: newID, used: map[any]holder{}, cidrs: map[string]offered{}}
 	for _, p := range ips {
 		a.ips = append(a.ips, p.Masked())
 	}
@@ -200,7 +200,7 @@ func (a *ServiceAllocator) forget() {
 	a.note(func() {
 		a.ready, a.doubts = false, 0
 		clear(a.used)
-		clear(a.more)
+		clear(a.cidrs)
 	})
 }
 

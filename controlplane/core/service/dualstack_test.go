@@ -6,12 +6,14 @@ package service
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/core/kind"
@@ -184,6 +186,36 @@ func TestRangesGainASecondFamily(t *testing.T) {
 		}
 		if (got == "") != (c.want == "") || !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestRangeOfTheServerIsUsedWhileAServiceCIDRHasItOpen(t *testing.T) {
+	t.Parallel()
+	own, other := netip.MustParsePrefix("10.0.0.0/24"), netip.MustParsePrefix("10.1.0.0/24")
+	cidr := func(name string, p netip.Prefix) *networkingv1.ServiceCIDR {
+		return &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{p.String()}}}
+	}
+	deleting, notReady := cidr("kubernetes", own), cidr("kubernetes", own)
+	deleting.DeletionTimestamp = &metav1.Time{}
+	notReady.Status.Conditions = []metav1.Condition{{Type: networkingv1.ServiceCIDRConditionReady, Status: metav1.ConditionFalse}}
+	for name, c := range map[string]struct {
+		cidrs []*networkingv1.ServiceCIDR
+		want  []netip.Prefix
+	}{
+		"none":                    {nil, []netip.Prefix{own}},
+		"its own":                 {[]*networkingv1.ServiceCIDR{cidr("kubernetes", own)}, []netip.Prefix{own}},
+		"another as well":         {[]*networkingv1.ServiceCIDR{cidr("a", other), cidr("kubernetes", own)}, []netip.Prefix{own, other}},
+		"its own being deleted":   {[]*networkingv1.ServiceCIDR{cidr("a", other), deleting}, []netip.Prefix{other}},
+		"its own not ready":       {[]*networkingv1.ServiceCIDR{cidr("a", other), notReady}, []netip.Prefix{other}},
+		"the same in two of them": {[]*networkingv1.ServiceCIDR{cidr("a", own), deleting}, []netip.Prefix{own}},
+	} {
+		a := &ServiceAllocator{ips: []netip.Prefix{own}, cidrs: map[string]offered{}}
+		for _, one := range c.cidrs {
+			a.addRanges(one)
+		}
+		if got := a.ranges(corev1.IPv4Protocol); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
 }

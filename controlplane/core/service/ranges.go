@@ -25,31 +25,35 @@ func (a *ServiceAllocator) rangesCommitted(_ context.Context, change resource.Ch
 	if c, ok := change.Object.(*networkingv1.ServiceCIDR); ok {
 		a.note(func() {
 			if a.addRanges(c); change.Deleted {
-				delete(a.more, c.Name)
+				delete(a.cidrs, c.Name)
 			}
 		})
 	}
 	return nil
 }
 
-// addRanges takes what a ServiceCIDR offers: nothing while it is being deleted or
+// offered are the ranges of a ServiceCIDR. New addresses come from those that are open.
+type offered struct {
+	ranges []netip.Prefix
+	open   bool
+}
+
+// addRanges takes what a ServiceCIDR offers: it is not open while it is being deleted or
 // said not to be ready. One without that condition is ready (KEP-1880).
 func (a *ServiceAllocator) addRanges(c *networkingv1.ServiceCIDR) {
-	delete(a.more, c.Name)
+	o := offered{open: c.DeletionTimestamp == nil}
 	for _, condition := range c.Status.Conditions {
 		if condition.Type == networkingv1.ServiceCIDRConditionReady && condition.Status != metav1.ConditionTrue {
-			return
+			o.open = false
 		}
-	}
-	if c.DeletionTimestamp != nil {
-		return
 	}
 	for _, text := range c.Spec.CIDRs {
 		p, err := netip.ParsePrefix(text)
 		if err == nil && a.has(familyOf(p.Addr())) {
-			a.more[c.Name] = append(a.more[c.Name], p.Masked())
+			o.ranges = append(o.ranges, p.Masked())
 		}
 	}
+	a.cidrs[c.Name] = o
 }
 
 // CheckRanges validates ranges of cluster IPs: there may be two, if they are of
@@ -96,15 +100,26 @@ func (a *ServiceAllocator) rangeOf(family corev1.IPFamily) netip.Prefix {
 	return netip.Prefix{}
 }
 
-// ranges are all that addresses of a family may come from: that of the server, then those of
-// ServiceCIDRs in order of their names.
+// ranges are all that addresses of a family may come from: that of the server, unless no
+// ServiceCIDR that has it is open, then those of ServiceCIDRs in order of their names.
 func (a *ServiceAllocator) ranges(family corev1.IPFamily) []netip.Prefix {
-	out := slices.Clone(a.ips)
-	for _, name := range slices.Sorted(maps.Keys(a.more)) {
-		for _, p := range a.more[name] {
-			if !slices.Contains(out, p) {
-				out = append(out, p)
-			}
+	var open, shut []netip.Prefix
+	for _, name := range slices.Sorted(maps.Keys(a.cidrs)) {
+		if c := a.cidrs[name]; c.open {
+			open = append(open, c.ranges...)
+		} else {
+			shut = append(shut, c.ranges...)
+		}
+	}
+	var out []netip.Prefix
+	for _, p := range a.ips {
+		if slices.Contains(open, p) || !slices.Contains(shut, p) {
+			out = append(out, p)
+		}
+	}
+	for _, p := range open {
+		if !slices.Contains(out, p) {
+			out = append(out, p)
 		}
 	}
 	return slices.DeleteFunc(out, func(p netip.Prefix) bool { return familyOf(p.Addr()) != family })

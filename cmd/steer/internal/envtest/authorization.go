@@ -84,7 +84,7 @@ func (z *authorizationFlags) authorizer() (auth.Authorizer, error) {
 			}
 			out = append(out, hook)
 		default:
-			return nil, fmt.Errorf("--authorization-mode: there is no mode %q: use RBAC or AlwaysAllow", mode)
+			return nil, fmt.Errorf("--authorization-mode: there is no mode %q: use RBAC, ABAC, Webhook or AlwaysAllow", mode)
 		}
 	}
 	return out, nil

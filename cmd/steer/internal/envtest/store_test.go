@@ -76,7 +76,7 @@ func TestServersOfAnEtcdShareKeysAndTakeOver(t *testing.T) {
 		var got []string
 		for !slices.Equal(got, want) {
 			if rec := watching.Latest().Get(storage.Key{Bucket: "endpoints", Name: "default/kubernetes"}); rec != nil {
-				var o corev1.Endpoints // clients read it
+				var o corev1.Endpoints //nolint:staticcheck // clients read it
 				if err := json.Unmarshal(rec.Value, &o); err != nil {
 					t.Fatal(err)
 				}

@@ -36,7 +36,7 @@ func TestPeersReachAServerWhereItsFlagsSay(t *testing.T) {
 			t.Fatal(err)
 		}
 		o := controlplane.Options{Advertise: test.advertise}
-		got := ""
+		var got string
 		if err := p.Apply(&o); err != nil {
 			got = err.Error()
 		} else {
