@@ -191,8 +191,8 @@ func TestBootstrapSplitsBindingsWithWhatTheyHave(t *testing.T) {
 				t.Fatalf("creates %v", create)
 			}
 			var got object
-			if err := json.Unmarshal(create[0].Value, &got); err != nil {
-				t.Fatal(err)
+			if err := json.Unmarshal(stamped(create[0], "7"), &got); err != nil || got.UID != "u" || got.ResourceVersion != "7" {
+				t.Fatalf("stores %s: %v", stamped(create[0], "7"), err)
 			}
 			var subjects []string
 			for _, s := range got.Subjects {
@@ -213,6 +213,11 @@ func TestBootstrapSplitsBindingsWithWhatTheyHave(t *testing.T) {
 	if len(create) != 2 || !strings.Contains(string(create[0].Value)+string(create[1].Value), "system:unauthenticated") {
 		t.Errorf("without the other binding it creates %v", create)
 	}
+}
+
+// stamped is what the store keeps of a write that gets a revision.
+func stamped(w storage.Write, revision string) []byte {
+	return slices.Concat(w.Value[:w.Stamp], []byte(revision), w.Value[w.Stamp:])
 }
 
 func TestBootstrapReplacesBindingsOfAnotherRole(t *testing.T) {

@@ -95,8 +95,11 @@ func (t *template) inherit(view storage.View, fresh storage.Write) storage.Write
 		into.Labels, into.Annotations = merged(usual.Labels, from.Labels), merged(usual.Annotations, from.Annotations)
 		into.Subjects = union(from.Subjects, usual.Subjects)
 	}
-	fresh.Value = encoded(&into)
-	return fresh
+	// The store writes the revision into the text, at a place that the text says.
+	uid := into.UID
+	into.UID, into.ResourceVersion = "$UID", "$RV"
+	whole := step.NewTemplate(t.Key, string(encoded(&into)))
+	return whole.Write(uid, "")
 }
 
 // merged returns the entries of both maps; those of the second prevail.
