@@ -91,16 +91,16 @@ func (h *Handler) answerList(ctx context.Context, w *exchange.Writer, req *Reque
 	if choice.Media == negotiation.Protobuf {
 		if e := h.event(req); e.WantsResponse() {
 			r.Choice.Media = negotiation.JSON
-			b, err := h.listJSON(ctx, &r, p, kind, apiVersion)
-			if err != nil {
+			b := exchange.NewBody(2*len(p.Records) + 2)
+			if err := h.listJSON(ctx, b, r, p, kind, apiVersion); err != nil {
 				return err
 			}
 			e.Response(b.Bytes())
 		}
 		return h.answerProtoList(ctx, w, req, choice, p, kind, apiVersion)
 	}
-	b, err := h.listJSON(ctx, &r, p, kind, apiVersion)
-	if err != nil {
+	b := exchange.NewBody(2*len(p.Records) + 2)
+	if err := h.listJSON(ctx, b, r, p, kind, apiVersion); err != nil {
 		return err
 	}
 	if e := h.event(req); e.WantsResponse() {
@@ -109,10 +109,13 @@ func (h *Handler) answerList(ctx context.Context, w *exchange.Writer, req *Reque
 	return exchange.SendJSON(w, req.HTTP, 200, choice, b)
 }
 
-// listJSON returns a page of objects, or of their metadata, as JSON.
-func (h *Handler) listJSON(ctx context.Context, r *representation.Representation, p *registry.Page, kind, apiVersion string) (*exchange.Body, error) {
+// listJSON adds a page of objects, or of their metadata, to an answer as JSON.
+func (h *Handler) listJSON(ctx context.Context, b *exchange.Body, r representation.Representation, p *registry.Page, kind, apiVersion string) error {
 	in, v, choice := r.Served, r.Version, r.Choice
-	b := exchange.NewBody(2*len(p.Records) + 2)
+	if len(p.Records) == 0 && choice.Shape == negotiation.MetadataList { // kube-apiserver sends null here
+		b.Add(append(bytes.TrimSuffix(openList(p, kind, apiVersion, false), []byte("[")), "null}"...))
+		return nil
+	}
 	b.Add(openList(p, kind, apiVersion, !v.Typed() && choice.Shape == negotiation.Whole))
 	comma := []byte(",")
 	for i, rec := range p.Records {
@@ -121,7 +124,7 @@ func (h *Handler) listJSON(ctx context.Context, r *representation.Representation
 		}
 		value, err := h.registry.JSON(ctx, in, v, rec)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		switch {
 		case choice.Shape == negotiation.MetadataList:
@@ -135,11 +138,7 @@ func (h *Handler) listJSON(ctx context.Context, r *representation.Representation
 		}
 	}
 	b.AddString("]}")
-	if len(p.Records) == 0 && choice.Shape == negotiation.MetadataList {
-		b = exchange.NewBody(1) // kube-apiserver sends null for no items here
-		b.Add(append(bytes.TrimSuffix(openList(p, kind, apiVersion, false), []byte("[")), "null}"...))
-	}
-	return b, nil
+	return nil
 }
 
 // listMeta returns the list metadata of a page.
