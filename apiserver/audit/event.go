@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -120,7 +119,7 @@ func (e *Event) judge(a *auth.Attributes) bool {
 	for _, ip := range utilnet.SourceIPs(r) {
 		v.SourceIPs = append(v.SourceIPs, ip.String())
 	}
-	v.User = userInfo(a.User)
+	v.User = a.User.Info()
 	if a.ResourceRequest {
 		v.ObjectRef = &auditv1.ObjectReference{
 			APIGroup: a.Group, APIVersion: a.Version, Resource: a.Resource, Subresource: a.Subresource,
@@ -130,25 +129,11 @@ func (e *Event) judge(a *auth.Attributes) bool {
 	return true
 }
 
-func userInfo(u *auth.User) authenticationv1.UserInfo {
-	if u == nil {
-		return authenticationv1.UserInfo{}
-	}
-	info := authenticationv1.UserInfo{Username: u.Name, UID: u.UID, Groups: u.Groups}
-	for key, values := range u.Extra {
-		if info.Extra == nil {
-			info.Extra = map[string]authenticationv1.ExtraValue{}
-		}
-		info.Extra[key] = values
-	}
-	return info
-}
-
 // Impersonates notes the user that the request goes on as. The constraint is the verb that
 // allows it, where that is not "impersonate".
 func (e *Event) Impersonates(u *auth.User, constraint string) {
 	e.change(func(v *auditv1.Event) {
-		info := userInfo(u)
+		info := u.Info()
 		v.ImpersonatedUser = &info
 		if constraint != "" {
 			v.AuthenticationMetadata = &auditv1.AuthenticationMetadata{ImpersonationConstraint: constraint}

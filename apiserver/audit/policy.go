@@ -78,19 +78,13 @@ func concerns(rule *auditv1.PolicyRule, a *auth.Attributes) bool {
 	case len(rule.Verbs) > 0 && !slices.Contains(rule.Verbs, a.Verb):
 		return false
 	case len(rule.Namespaces) == 0 && len(rule.Resources) == 0:
-		return len(rule.NonResourceURLs) == 0 || !a.ResourceRequest && slices.ContainsFunc(rule.NonResourceURLs, func(pattern string) bool { return matchesPath(pattern, a.Path) })
+		return len(rule.NonResourceURLs) == 0 || !a.ResourceRequest && slices.ContainsFunc(rule.NonResourceURLs, func(pattern string) bool { return auth.MatchesPath(pattern, a.Path) })
 	case !a.ResourceRequest:
 		return false
 	case len(rule.Namespaces) > 0 && !slices.Contains(rule.Namespaces, a.Namespace):
 		return false
 	}
 	return len(rule.Resources) == 0 || slices.ContainsFunc(rule.Resources, func(r auditv1.GroupResources) bool { return matchesResource(&r, a) })
-}
-
-// matchesPath matches "*", a path, or what begins as a pattern that ends in *.
-func matchesPath(pattern, path string) bool {
-	prefix, open := strings.CutSuffix(pattern, "*")
-	return pattern == path || open && strings.HasPrefix(path, prefix)
 }
 
 // matchesResource matches the resource of a request with those of one group. A name such as

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"slices"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -38,6 +39,21 @@ type User struct {
 
 // In reports whether the user is in a group.
 func (u *User) In(group string) bool { return u != nil && slices.Contains(u.Groups, group) }
+
+// Info returns the user as the API has it. It is empty for nil.
+func (u *User) Info() authenticationv1.UserInfo {
+	if u == nil {
+		return authenticationv1.UserInfo{}
+	}
+	out := authenticationv1.UserInfo{Username: u.Name, UID: u.UID, Groups: u.Groups}
+	for key, values := range u.Extra {
+		if out.Extra == nil {
+			out.Extra = map[string]authenticationv1.ExtraValue{}
+		}
+		out.Extra[key] = values
+	}
+	return out
+}
 
 // Authenticator authenticates a request. It returns nil without an error if the request
 // has no credentials that it knows, and an error if they are invalid.

@@ -78,11 +78,17 @@ func (paths AllowPaths) Authorize(_ context.Context, a *Attributes) (Decision, s
 		return NoOpinion, "", nil
 	}
 	for _, p := range paths {
-		if prefix, all := strings.CutSuffix(p, "*"); p == a.Path || all && strings.HasPrefix(a.Path, prefix) {
+		if MatchesPath(p, a.Path) {
 			return Allow, "", nil
 		}
 	}
 	return NoOpinion, "", nil
+}
+
+// MatchesPath reports whether a path outside the resource API is the one of a pattern, or begins
+// with it where the pattern ends in a star.
+func MatchesPath(pattern, path string) bool {
+	return pattern == path || strings.HasSuffix(pattern, "*") && strings.HasPrefix(path, strings.TrimRight(pattern, "*"))
 }
 
 // AllowAll allows every request; for tests and private processes.

@@ -99,19 +99,8 @@ type TokenReviewer interface {
 
 func (reviewer) self(_ context.Context, r *resource.Request, obj *authenticationv1.SelfSubjectReview) error {
 	obj.ObjectMeta = metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(time.Now())} // nothing else of it is answered
-	obj.Status.UserInfo = userInfo(r.User)
+	obj.Status.UserInfo = r.User.Info()
 	return nil
-}
-
-func userInfo(u *auth.User) authenticationv1.UserInfo {
-	out := authenticationv1.UserInfo{Username: u.Name, UID: u.UID, Groups: u.Groups}
-	for key, values := range u.Extra {
-		if out.Extra == nil {
-			out.Extra = map[string]authenticationv1.ExtraValue{}
-		}
-		out.Extra[key] = values
-	}
-	return out
 }
 
 func (a reviewer) subject(ctx context.Context, _ *resource.Request, obj *authorizationv1.SubjectAccessReview) error {
@@ -195,6 +184,6 @@ func (a reviewer) token(ctx context.Context, _ *resource.Request, obj *authentic
 		obj.Status.Error = err.Error()
 		return nil //nolint:nilerr // that a token is wrong is the answer
 	}
-	obj.Status = authenticationv1.TokenReviewStatus{Authenticated: true, User: userInfo(user), Audiences: audiences}
+	obj.Status = authenticationv1.TokenReviewStatus{Authenticated: true, User: user.Info(), Audiences: audiences}
 	return nil
 }

@@ -21,7 +21,7 @@ func allows(rule *rbacv1.PolicyRule, a *auth.Attributes) bool {
 		return false
 	}
 	if !a.ResourceRequest {
-		return slices.ContainsFunc(rule.NonResourceURLs, func(pattern string) bool { return matchesPath(pattern, a.Path) })
+		return slices.ContainsFunc(rule.NonResourceURLs, func(pattern string) bool { return auth.MatchesPath(pattern, a.Path) })
 	}
 	return has(rule.APIGroups, a.Group) && matchesResource(rule.Resources, a.Resource, a.Subresource) &&
 		(len(rule.ResourceNames) == 0 || slices.Contains(rule.ResourceNames, a.Name))
@@ -66,18 +66,6 @@ func coversResource(list []string, resource string) bool {
 	}
 	_, subresource, nested := strings.Cut(resource, "/")
 	return nested && slices.Contains(list, "*/"+subresource)
-}
-
-// matchesPath reports whether a path is the one of a pattern, or begins with it
-// where the pattern ends in a star.
-func matchesPath(pattern, path string) bool {
-	if pattern == path {
-		return true
-	}
-	if !strings.HasSuffix(pattern, everything) {
-		return false
-	}
-	return strings.HasPrefix(path, strings.TrimRight(pattern, everything))
 }
 
 // missing returns the parts of wanted, each about one verb of one thing, that
@@ -125,7 +113,7 @@ func covers(rule, part *rbacv1.PolicyRule) bool {
 		return false
 	}
 	if len(part.NonResourceURLs) > 0 {
-		return slices.ContainsFunc(rule.NonResourceURLs, func(pattern string) bool { return matchesPath(pattern, part.NonResourceURLs[0]) })
+		return slices.ContainsFunc(rule.NonResourceURLs, func(pattern string) bool { return auth.MatchesPath(pattern, part.NonResourceURLs[0]) })
 	}
 	if !has(rule.APIGroups, part.APIGroups[0]) || !coversResource(rule.Resources, part.Resources[0]) {
 		return false

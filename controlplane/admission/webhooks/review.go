@@ -59,16 +59,7 @@ func (h *hook) newReview(uid types.UID, q *match.Request, as match.Invocation, f
 	first := head{
 		UID: uid, Kind: metav1.GroupVersionKind(as.Kind), Resource: metav1.GroupVersionResource(as.Resource), SubResource: as.Subresource,
 		RequestKind: &kind, RequestResource: &in, RequestSubResource: q.Subresource,
-		Name: q.Name, Namespace: q.AttributedNamespace, Operation: q.Operation,
-	}
-	if u := q.User; u != nil {
-		first.UserInfo = authenticationv1.UserInfo{Username: u.Name, UID: u.UID, Groups: u.Groups}
-		for key, values := range u.Extra {
-			if first.UserInfo.Extra == nil {
-				first.UserInfo.Extra = map[string]authenticationv1.ExtraValue{}
-			}
-			first.UserInfo.Extra[key] = values
-		}
+		Name: q.Name, Namespace: q.AttributedNamespace, Operation: q.Operation, UserInfo: q.User.Info(),
 	}
 	begin, err := json.Marshal(&first)
 	if err != nil {

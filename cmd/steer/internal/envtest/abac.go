@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 
@@ -118,8 +117,7 @@ func (p *policy) covers(a *auth.Attributes) bool {
 	if a.ResourceRequest {
 		return is(p.Namespace, a.Namespace) && is(p.Resource, a.Resource) && is(p.APIGroup, a.Group)
 	}
-	below, some := strings.CutSuffix(p.NonResourcePath, "*")
-	return p.NonResourcePath == a.Path || some && strings.HasPrefix(a.Path, below)
+	return auth.MatchesPath(p.NonResourcePath, a.Path)
 }
 
 // reads reports whether a verb changes nothing.
