@@ -3,7 +3,7 @@
 
 // Command pagecost measures what the page of an operator costs it: reconciles for each second of
 // processor time with a browser that follows the page, with the page served and not looked
-// at, and without one, in turn; and the first view of a page with very much on it.
+// at, and without one, in turn. What a browser needs is measured by cmd/page.
 //
 //	cd bench && go run ./cmd/pagecost
 //
@@ -25,14 +25,12 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/cookiejar"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
@@ -41,7 +39,6 @@ import (
 	"github.com/steer-dev/steer/controller"
 	"github.com/steer-dev/steer/dashboard"
 	"github.com/steer-dev/steer/manager"
-	"github.com/steer-dev/steer/trace"
 )
 
 const (
@@ -81,7 +78,7 @@ func main() {
 	}
 }
 
-// measure compares the runs, and the first view.
+// measure compares the runs.
 func measure(ctx context.Context, rounds, seconds, work int, view string) error {
 	if work == 0 {
 		var err error
@@ -111,7 +108,7 @@ func measure(ctx context.Context, rounds, seconds, work int, view string) error 
 			return fmt.Errorf("the operator loses %.1f %%, and may lose %.0f %%", 100*lost, 100*bound)
 		}
 	}
-	return first()
+	return nil
 }
 
 // result is what came of a run.
@@ -295,39 +292,4 @@ func operate(ctx context.Context, kind string, reconciles, work int) error {
 	}()
 	err = m.Start(ctx)
 	return errors.Join(failed, err)
-}
-
-// first measures the first view of a page with 10,000 objects and 100,000 records.
-func first() error {
-	records := make([]trace.Record, 100_000)
-	began := time.Now().Add(-time.Hour)
-	for i := range records {
-		object := trace.Object{Group: "example.com", Kind: "Web", Namespace: "default", Name: fmt.Sprint("web-", i%objects)}
-		records[i] = trace.Record{
-			ID: trace.ID{Recorder: 7, Number: uint64(i + 1)}, Controller: "webs", Object: object, Took: time.Millisecond, Outcome: trace.Done,
-			Began:  began.Add(time.Duration(i) * 36 * time.Millisecond),
-			Causes: []trace.Cause{{Type: trace.Updated, Object: object, Revision: strconv.Itoa(i), Changed: "spec.size"}},
-			Writes: []trace.Access{{Verb: trace.Patch, Object: object, Revision: strconv.Itoa(1 << 30), Changed: "status"}},
-		}
-		if i%97 == 0 {
-			records[i].Outcome, records[i].Error, records[i].Retries, records[i].After = trace.Failed, "the registry refused the image", 7, time.Minute
-		}
-	}
-	page := dashboard.New(dashboard.Options{Source: dashboard.Recording(records, "a recording")})
-	all := 0
-	for _, at := range []string{"/recording", "/", "/page.css", "/page.js", "/objects", "/queue"} {
-		answer := httptest.NewRecorder()
-		begin := time.Now()
-		page.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, at, nil))
-		took := time.Since(begin)
-		if answer.Code != http.StatusOK {
-			return errors.New(at + ": " + answer.Body.String())
-		}
-		if at == "/" || strings.HasPrefix(at, "/page.") {
-			all += answer.Body.Len()
-		}
-		fmt.Printf("%-11s %4d KiB in %s of the server\n", at, answer.Body.Len()>>10, took.Round(100*time.Microsecond))
-	}
-	fmt.Printf("first view with style sheet and script: %d KiB of 150; /recording was the first that was asked for, and read the records\n", all>>10)
-	return nil
 }
